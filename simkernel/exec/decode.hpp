@@ -1,0 +1,44 @@
+#pragma once
+// Decoding and checking of descriptors: every rule that makes a descriptor well formed for a chip, in one place for interpreter, TLM,
+// loader and fuzzers. Also the exact ranges that a descriptor reads and writes.
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "aurum_contract.hpp"
+#include "simkernel/types.hpp"
+
+namespace assay::simkernel {
+
+using Operation = std::variant<std::monostate, LoadFields, FillFields, StoreFields, MatmulFields, VectorFields>;  // monostate: nop
+
+struct Fault {
+    ErrorCode code = ErrorCode::none;
+    std::uint64_t address = 0;
+    std::string text;  ///< names the field, got against allowed
+    explicit operator bool() const { return code != ErrorCode::none; }
+};
+
+struct Decoded {
+    CommonFields common;
+    Engine engine = Engine::vector;
+    Opcode opcode = Opcode::nop;
+    Operation op;
+};
+
+/// Decodes and checks against the chip: reserved bits, ranges of fields, alignment, local ranges (HBM and host ranges are checked when
+/// accessed as well). On a fault `out` is unspecified.
+Fault decode(const DescriptorWords& words, const ChipConfig& config, Decoded& out);
+
+/// A strided set of byte runs, for the sanitizer: for i in count: [base + sum(i*stride), + run).
+struct AccessRange {
+    enum class Space { spm, acc, ext } space = Space::spm;
+    bool write = false;
+    std::uint64_t base = 0;
+    std::uint64_t run = 0;
+    std::vector<std::pair<std::uint64_t, std::int64_t>> dims;  ///< (count, stride), outermost first
+};
+std::vector<AccessRange> accesses(const Decoded& decoded, const ChipConfig& config);
+
+}  // namespace assay::simkernel

@@ -1,0 +1,40 @@
+#pragma once
+// Thin RAII over the HDF5 1.10 C API: each call's negative status becomes an Error carrying HDF5's own error stack.
+// Writing: latest libver, chunked, deflate + shuffle, Fletcher32, no track_times, so equal content gives equal bytes.
+// `h5dump` and `h5py` read all of it: bf16 tensors are stored as uint16 with attribute assay_dtype="bfloat16".
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/tensor.hpp"
+
+namespace assay {
+
+class Hdf5File {
+public:
+    static Hdf5File create(const std::filesystem::path& path);     ///< truncates; use inside write_atomically
+    static Hdf5File open(const std::filesystem::path& path);       ///< read-only; Error(bad_input) if it is not HDF5 or truncated
+    Hdf5File(Hdf5File&&) noexcept;
+    Hdf5File& operator=(Hdf5File&&) noexcept;
+    ~Hdf5File();
+
+    /// Names may contain '/', ':' or any UTF-8: the dataset lives in `group` under an escaped link name ('%' and '/' as %25 and %2F),
+    /// with attribute "name" holding the original.
+    void write_tensor(const std::string& group, const std::string& name, const Tensor& tensor);
+    Tensor read_tensor(const std::string& group, const std::string& name) const;  ///< Error(damaged) on checksum failure, naming it
+    std::vector<std::string> tensor_names(const std::string& group) const;        ///< in creation order; empty if no group
+    bool has_tensor(const std::string& group, const std::string& name) const;
+
+    /// String attributes of the root (object == "") or of a tensor (object == "group/escaped").
+    void write_attribute(const std::string& name, const std::string& value);
+    std::string read_attribute(const std::string& name) const;   ///< Error(bad_input) when absent
+    bool has_attribute(const std::string& name) const;
+    const std::filesystem::path& path() const { return path_; }
+
+private:
+    explicit Hdf5File(std::filesystem::path path, std::int64_t id);
+    std::filesystem::path path_;
+    std::int64_t id_ = -1;  ///< hid_t
+};
+
+}  // namespace assay
