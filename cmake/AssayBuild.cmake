@@ -34,8 +34,8 @@ pkg_check_modules(TOMLPP REQUIRED IMPORTED_TARGET tomlplusplus)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(SYSTEMC REQUIRED IMPORTED_TARGET systemc)
 
-# libonnx of Debian: the schema's generated protobuf classes.
-find_library(ASSAY_ONNX_LIBRARY onnx REQUIRED)
+# libonnx_proto of Debian: the schema's generated protobuf classes.
+find_library(ASSAY_ONNX_LIBRARY onnx_proto REQUIRED)
 add_library(assay_onnx INTERFACE)
 target_link_libraries(assay_onnx INTERFACE ${ASSAY_ONNX_LIBRARY} protobuf::libprotobuf)
 target_compile_definitions(assay_onnx INTERFACE ONNX_ML=1 ONNX_NAMESPACE=onnx)

@@ -17,15 +17,17 @@ public:
     Hdf5File(Hdf5File&&) noexcept;
     Hdf5File& operator=(Hdf5File&&) noexcept;
     ~Hdf5File();
+    void close();  ///< flushes and closes; Error(io) when the disk refuses. The destructor closes without a word.
 
-    /// Names may contain '/', ':' or any UTF-8: the dataset lives in `group` under an escaped link name ('%' and '/' as %25 and %2F),
+    /// Names may contain '/', ':' or any UTF-8: the dataset lives in `group` under an escaped link name ('%', '/', '.' as %25, %2F, %2E),
     /// with attribute "name" holding the original.
     void write_tensor(const std::string& group, const std::string& name, const Tensor& tensor);
     Tensor read_tensor(const std::string& group, const std::string& name) const;  ///< Error(damaged) on checksum failure, naming it
     std::vector<std::string> tensor_names(const std::string& group) const;        ///< in creation order; empty if no group
     bool has_tensor(const std::string& group, const std::string& name) const;
+    std::vector<std::string> groups() const;  ///< "/" and the groups directly below it
 
-    /// String attributes of the root (object == "") or of a tensor (object == "group/escaped").
+    /// String attributes of the file's root group.
     void write_attribute(const std::string& name, const std::string& value);
     std::string read_attribute(const std::string& name) const;   ///< Error(bad_input) when absent
     bool has_attribute(const std::string& name) const;
