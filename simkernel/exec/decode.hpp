@@ -2,6 +2,7 @@
 // Decoding and checking of descriptors: every rule that makes a descriptor well formed for a chip, in one place for interpreter, TLM,
 // loader and fuzzers. Also the exact ranges that a descriptor reads and writes.
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,6 +27,13 @@ struct Decoded {
     Opcode opcode = Opcode::nop;
     Operation op;
 };
+
+/// Architectural bounds on one descriptor, so that no program can keep an engine busy without end.
+inline constexpr std::uint64_t kMaxDmaBytes = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t kMaxDmaRuns = std::uint64_t{1} << 24;
+inline constexpr std::uint64_t kMaxVectorElements = std::uint64_t{1} << 26;
+
+std::size_t size_of(Dtype type);  ///< bytes of one element
 
 /// Decodes and checks against the chip: reserved bits, ranges of fields, alignment, local ranges (HBM and host ranges are checked when
 /// accessed as well). On a fault `out` is unspecified.
