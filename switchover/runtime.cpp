@@ -1,0 +1,245 @@
+#include "switchover/runtime.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "simkernel/exec/legality.hpp"
+
+#include "support/error.hpp"
+
+namespace assay::switchover {
+
+using namespace simkernel;
+
+namespace {
+
+#define ASSAY_TRY(expression)                                    \
+    do {                                                         \
+        if (auto outcome_ = (expression); !outcome_.ok()) return outcome_.error(); \
+    } while (false)
+
+constexpr std::uint64_t kAlign = 4096;
+std::uint64_t align(std::uint64_t value) { return (value + kAlign - 1) / kAlign * kAlign; }
+
+/// Poison of byte i of a buffer: pseudo-random, so that no computed value imitates it by being common.
+std::byte poison(std::uint64_t seed, std::uint64_t address) {
+    std::uint64_t x = (seed + 1) * 0x9E3779B97F4A7C15u ^ address * 0xD1342543DE82EF95u;
+    x ^= x >> 32;
+    x *= 0xD6E8FEB86659FD93u;
+    return static_cast<std::byte>(x >> 56);
+}
+
+/// Bytes in aligned windows of up to 8 that still hold the poison whole: a chance match of a full window is 2^-64. Tensors under
+/// 4 bytes are too short to tell.
+std::uint64_t count_unwritten(std::uint64_t seed, DeviceAddr addr, std::span<const std::byte> bytes) {
+    if (bytes.size() < 4) return 0;
+    std::uint64_t unwritten = 0;
+    for (std::size_t begin = 0; begin < bytes.size(); begin += 8) {
+        // A short last window is judged together with the bytes before it.
+        const std::size_t end = std::min(begin + 8, bytes.size());
+        const std::size_t from = end - std::min<std::size_t>(end, 8);
+        bool same = true;
+        for (std::size_t i = from; same && i < end; ++i) same = bytes[i] == poison(seed, addr.value + i);
+        if (same) unwritten += end - begin;
+    }
+    return unwritten;
+}
+
+/// Cycles by layer: the time from the previous layer's last retirement to its own, so that layers sum to the run.
+std::vector<std::uint64_t> cycles_by_layer(const Program& program, const RunResult& result) {
+    std::vector<std::uint64_t> last(program.layers.size(), 0);
+    for (const TraceEvent& event : result.trace) {
+        std::uint64_t& end = last[program.debug[event.descriptor].layer];
+        end = std::max(end, event.record.end);
+    }
+    std::vector<std::uint64_t> cycles(last.size(), 0);
+    std::uint64_t seen = 0;
+    for (std::size_t i = 0; i < last.size(); ++i)
+        if (last[i] > seen) {
+            cycles[i] = last[i] - seen;
+            seen = last[i];
+        }
+    if (!cycles.empty() && result.cycles > seen) cycles.back() += result.cycles - seen;  // completion
+    return cycles;
+}
+
+/// The loader's check: a program that could deadlock or is malformed never reaches a device.
+void require_legal(const Program& program, const ChipConfig& chip) {
+    const std::vector<ProgramProblem> problems = check_program(program.descriptors, chip);
+    if (problems.empty()) return;
+    std::vector<std::string> lines;
+    for (const ProgramProblem& problem : problems)
+        lines.push_back(fmt::format("program: descriptor {}: {}: {}", problem.descriptor, simkernel::name_of(problem.code), problem.text));
+    throw Error(ErrorKind::bad_input, fmt::format("{}\nthe program is not legal; compile the model again", fmt::join(lines, "\n")));
+}
+
+}  // namespace
+
+Status Runtime::write(DeviceAddr addr, std::span<const std::byte> bytes) {
+    return has(target_.capabilities(), "backdoor") ? target_.backdoor_write(addr, bytes) : target_.write_memory(addr, bytes);
+}
+
+Status Runtime::read(DeviceAddr addr, std::span<std::byte> bytes) { return target_.read_memory(addr, bytes); }
+
+Result<std::uint64_t> Runtime::read64(std::uint32_t lo_offset) {
+    const Result<std::uint32_t> lo = target_.read_register(lo_offset);
+    if (!lo.ok()) return lo.error();
+    const Result<std::uint32_t> hi = target_.read_register(lo_offset + 4);
+    if (!hi.ok()) return hi.error();
+    return std::uint64_t{lo.value()} | std::uint64_t{hi.value()} << 32;
+}
+
+Status Runtime::load(const Program& program, const std::map<std::string, Tensor>& inputs, const RunOptions& options, const Layout& at,
+                     Sanitizer* sanitizer) {
+    const auto put = [&](DeviceAddr addr, std::span<const std::byte> bytes) {
+        if (sanitizer) sanitizer->host_wrote(addr.value, bytes.size());
+        return write(addr, bytes);
+    };
+    for (const Constant& constant : program.constants) ASSAY_TRY(put(constant.addr, constant.bytes));
+    for (const TensorSlot& slot : program.tensors) {
+        if (slot.role == Role::input) {
+            const auto found = inputs.find(slot.name);
+            if (found == inputs.end())
+                throw Error(ErrorKind::bad_input, fmt::format("input '{}' ({} {}) is missing; give it with --input", slot.name,
+                                                              assay::name_of(slot.dtype), to_string(slot.shape)));
+            ASSAY_TRY(put(slot.addr, to_device(slot, found->second)));
+        } else {
+            std::vector<std::byte> pattern(slot.bytes);
+            for (std::uint64_t i = 0; i < slot.bytes; ++i) pattern[i] = poison(options.seed, slot.addr.value + i);
+            ASSAY_TRY(write(slot.addr, pattern));
+        }
+    }
+    ASSAY_TRY(write(at.descriptors, std::as_bytes(std::span(program.descriptors))));
+    ASSAY_TRY(write(at.completion, std::vector<std::byte>(kCompletionRecordBytes)));
+    if (options.trace) ASSAY_TRY(write(at.trace, std::vector<std::byte>(program.descriptors.size() * kTraceRecordBytes)));
+    return target_.fence();
+}
+
+Status Runtime::start(const Program& program, const RunOptions& options, const Layout& at) {
+    const auto pair = [&](std::uint32_t lo, DeviceAddr value) -> Status {
+        ASSAY_TRY(target_.write_register(lo, static_cast<std::uint32_t>(value.value)));
+        return target_.write_register(lo + 4, static_cast<std::uint32_t>(value.value >> 32));
+    };
+    ASSAY_TRY(target_.write_register(reg::core_select, 0));
+    ASSAY_TRY(pair(reg::program_lo, at.descriptors));
+    ASSAY_TRY(target_.write_register(reg::program_count, static_cast<std::uint32_t>(program.descriptors.size())));
+    ASSAY_TRY(target_.write_register(reg::program_start, 0));
+    ASSAY_TRY(target_.write_register(reg::stop_after, UINT32_MAX));
+    ASSAY_TRY(pair(reg::completion_lo, at.completion));
+    ASSAY_TRY(pair(reg::trace_lo, at.trace));
+    ASSAY_TRY(target_.write_register(reg::trace_enable, options.trace ? 1 : 0));
+    return target_.write_register(reg::doorbell, 1);
+}
+
+Status Runtime::wait(std::uint32_t sequence, std::uint64_t deadline_cycles) {
+    const Result<std::uint64_t> begin = read64(reg::heartbeat_lo);
+    if (!begin.ok()) return begin.error();
+    std::uint64_t waited = 0;
+    std::uint64_t beat = begin.value();
+    while (true) {
+        const Result<std::uint32_t> completed = target_.read_register(reg::completed_sequence);
+        if (!completed.ok()) return completed.error();
+        if (completed.value() == 0xFFFF'FFFFu)
+            return TargetError{TargetErrorKind::link_down, "completed_sequence reads all ones: the device does not answer; check the link and reset"};
+        if (completed.value() == sequence) return Done{};
+        if (waited >= deadline_cycles) {
+            const std::uint64_t progress = beat - begin.value();
+            return TargetError{progress > 0 ? TargetErrorKind::timeout : TargetErrorKind::target_hung,
+                               fmt::format("job {} incomplete after {} cycles; heartbeat {}; reset the target, or raise --deadline", sequence, waited,
+                                           progress > 0 ? "advancing" : "standing still"),
+                               deadline_cycles, progress};
+        }
+        const Result<Cycles> ran = target_.advance(Cycles{deadline_cycles - waited});
+        if (!ran.ok()) return ran.error();
+        const Result<std::uint64_t> now = read64(reg::heartbeat_lo);
+        if (!now.ok()) return now.error();
+        // A target that neither ran nor beats would keep us here for ever.
+        waited += std::max<std::uint64_t>({ran.value().count, now.value() - beat, 1});
+        beat = now.value();
+    }
+}
+
+Status Runtime::collect(const Program& program, const RunOptions& options, const Layout& at, RunResult& result) {
+    std::array<std::uint32_t, kCompletionRecordBytes / 4> words{};
+    ASSAY_TRY(read(at.completion, std::as_writable_bytes(std::span(words))));
+    result.completion = decode_completion_record(words);
+    result.cycles = std::uint64_t{result.completion.cycles} | std::uint64_t{result.completion.cycles_hi} << 32;
+    for (const TensorSlot& slot : program.tensors) {
+        std::vector<std::byte> bytes(slot.bytes);
+        ASSAY_TRY(read(slot.addr, bytes));
+        if (slot.role != Role::input)
+            if (const std::uint64_t count = count_unwritten(options.seed, slot.addr, bytes)) result.unwritten[slot.name] = count;
+        result.tensors[slot.name] = from_device(slot, bytes);
+    }
+    if (options.trace) {
+        std::vector<std::array<std::uint32_t, kTraceRecordBytes / 4>> records(program.descriptors.size());
+        ASSAY_TRY(read(at.trace, std::as_writable_bytes(std::span(records))));
+        for (std::uint32_t i = 0; i < records.size(); ++i)
+            if (const TraceRecord record = decode_trace_record(records[i]); record.end > 0) result.trace.push_back({i, record});
+        result.layer_cycles = cycles_by_layer(program, result);
+    }
+    for (const Engine engine : kAllEngine)
+        for (std::uint32_t c = 0; c < kCounterCount; ++c) {
+            const std::uint32_t offset = reg::counters + static_cast<std::uint32_t>(engine) * reg::counters_engine_stride + 8 * c;
+            const Result<std::uint64_t> value = read64(offset);
+            if (!value.ok()) return value.error();
+            result.counters[static_cast<std::size_t>(engine)][c] = value.value();
+        }
+    return Done{};
+}
+
+Result<RunResult> Runtime::run(const Program& original, const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
+    const Result<Identity> identity = target_.identity();
+    if (!identity.ok()) return identity.error();
+    if (identity.value().config_hash != original.config_hash)
+        throw Error(ErrorKind::usage, fmt::format("program for {} (config_hash {:#010x}) does not fit the chip of {} ({:#010x}); compile it for this chip",
+                                                  original.chip, original.config_hash, identity.value().target, identity.value().config_hash));
+    const Capabilities capabilities = target_.capabilities();
+    if (const ChipConfig* chip = target_.chip()) require_legal(original, *chip);
+    FaultPlan plan(options.faults, original);
+    Program program = original;
+    plan.apply_to_constants(program);
+
+    Layout at;
+    at.descriptors = DeviceAddr{align(program.hbm_bytes)};
+    at.trace = DeviceAddr{align(at.descriptors.value + program.descriptors.size() * kDescriptorBytes)};
+    at.completion = DeviceAddr{align(at.trace.value + (options.trace ? program.descriptors.size() * kTraceRecordBytes : 0))};
+
+    const auto fact = capabilities.find("hbm_bytes");
+    if (fact != capabilities.end() && at.completion.value + kAlign > static_cast<std::uint64_t>(std::get<std::int64_t>(fact->second)))
+        throw Error(ErrorKind::bad_input, fmt::format("program needs {} bytes of device memory; the chip has {}; give it more with --set hbm.bytes=…",
+                                                      at.completion.value + kAlign, std::get<std::int64_t>(fact->second)));
+    const bool watched = options.sanitize || !plan.empty();
+    if (watched && !has(capabilities, "job_hooks"))
+        throw Error(ErrorKind::usage, fmt::format("--sanitize and --fault need a target with capability job_hooks; '{}' has none", identity.value().target));
+
+    RunResult result;
+    std::unique_ptr<Sanitizer> sanitizer;
+    if (options.sanitize) {
+        const ChipConfig* chip = target_.chip();
+        ASSAY_CHECK(chip != nullptr, "a target with job_hooks knows its chip");
+        sanitizer = std::make_unique<Sanitizer>(*chip, &plan);
+    }
+    JobHooks* hooks = sanitizer ? static_cast<JobHooks*>(sanitizer.get()) : &plan;
+    if (watched) ASSAY_TRY(target_.set_hooks(hooks));
+    ASSAY_TRY(load(program, inputs, options, at, sanitizer.get()));
+    const auto began = std::chrono::steady_clock::now();
+    ASSAY_TRY(start(program, options, at));
+    const Result<std::uint32_t> sequence = target_.read_register(reg::last_sequence);
+    if (!sequence.ok()) return sequence.error();
+    const std::uint64_t deadline = options.deadline_cycles ? options.deadline_cycles : 100'000'000 + 1'000'000 * program.descriptors.size();
+    const Status waited = wait(sequence.value(), deadline);
+    result.device_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    if (watched) ASSAY_TRY(target_.set_hooks(nullptr));
+    if (sanitizer) result.findings = sanitizer->findings();
+    if (!waited.ok()) return waited.error();
+    ASSAY_TRY(collect(program, options, at, result));
+    result.post_mortem = target_.post_mortem();
+    return result;
+}
+
+}  // namespace assay::switchover
