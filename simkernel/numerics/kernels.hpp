@@ -1,0 +1,63 @@
+#pragma once
+// The inner loops of matrix and vector unit, compiled once for each instruction set from the same source (kernels_*.inc) and chosen at run
+// time. Debian 12's Highway has neither an SSE2 target nor VNNI, hence GCC vector types with a dozen intrinsics.
+// All floating-point kernels must run under FtzScope; none keeps state.
+#include <cstddef>
+#include <cstdint>
+
+#include "aurum_contract.hpp"
+
+namespace assay::simkernel {
+
+/// One tile of a matrix product: `rows` rows of activations by one panel of `KernelTable::columns` columns.
+struct TileArgs {
+    const void* a;           ///< row r at a + r*a_stride_bytes: float[k], or int16[2*k] pairs
+    std::size_t a_stride_bytes;
+    const void* w;           ///< panel: float[k][columns], or int16[k][columns][2]
+    std::size_t steps;       ///< k of floats, pairs of k of integers
+    std::byte* acc;          ///< row r at acc + r*acc_stride_bytes: `columns` 32-bit words
+    std::size_t acc_stride_bytes;
+    bool accumulate;         ///< false: start at +0 and do not read acc
+};
+
+/// One row of a depthwise product (one k and one n a group): acc[n] takes a[base[j] + n] * w[j][n] for j ascending, n < length[j].
+struct DiagonalArgs {
+    const void* a;               ///< float or int32, readable for 16 elements past the last used
+    const void* w;               ///< float or int32 [steps][padded]
+    const std::uint32_t* base;
+    const std::uint32_t* length;
+    std::size_t steps;
+    std::size_t padded;          ///< columns rounded up to 16
+    void* acc;                   ///< `padded` words, read and written
+};
+
+struct KernelTable {
+    const char* name;
+    std::size_t columns;   ///< of a panel
+    std::size_t max_rows;  ///< of a tile
+
+    void (*tile_bf16)(std::size_t rows, const TileArgs& args);
+    void (*tile_i8)(std::size_t rows, const TileArgs& args);
+    void (*diagonal_bf16)(const DiagonalArgs& args);
+    void (*diagonal_i8)(const DiagonalArgs& args);
+    void (*widen_bf16)(const std::byte* from, float* to, std::size_t count);
+    void (*widen_i8_i16)(const std::byte* from, std::int16_t* to, std::size_t count);
+    void (*widen_i8_i32)(const std::byte* from, std::int32_t* to, std::size_t count);
+    /// to[2i] = even[i], to[2i+1] = odd[i] (0 when odd is null).
+    void (*interleave_i8)(const std::byte* even, const std::byte* odd, std::int16_t* to, std::size_t count);
+
+    /// dst[i] = op(a[i], b[i], c[i]) for i < count rounded up to 16: all arrays hold that many. dst may be an operand.
+    void (*uop)(Uop op, const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c, std::uint32_t* dst, std::size_t count);
+    /// partial[i] = op(partial[i], value[i]) for i < count exactly; both are readable up to 16 elements past it.
+    void (*combine)(Reduce op, std::uint32_t* partial, const std::uint32_t* value, std::size_t count);
+    /// `count` contiguous elements to lane values (floats flushed and canonical) and back; write returns whether an integer saturated.
+    void (*read)(Dtype type, const std::byte* from, std::uint32_t* lanes, std::size_t count);
+    bool (*write)(Dtype type, const std::uint32_t* lanes, std::byte* to, std::size_t count);
+};
+
+/// The kernels in use; null where only the scalar definitions exist.
+const KernelTable* kernels();
+/// Installs a table that is not among available_dispatch(): for a test that builds the kernels in another shape. Null: back to the best one.
+void install_kernels(const KernelTable* table);
+
+}  // namespace assay::simkernel
