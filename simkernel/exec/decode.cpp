@@ -7,7 +7,7 @@
 namespace assay::simkernel {
 namespace {
 
-using Wide = __int128;  // no sum of count * stride can overflow it
+__extension__ using Wide = __int128;  // no sum of count * stride can overflow it
 
 /// Checks fields in order and keeps the first fault.
 class Checker {
