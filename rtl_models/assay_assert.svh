@@ -1,7 +1,11 @@
 // Assertion macro of the RTL: checked at every clock edge out of reset. The name says what must hold; the message what breaks otherwise.
+// Immediate, not concurrent: Verilator samples every signal of a concurrent assertion before each evaluation, the whole descriptor too.
 `ifndef ASSAY_ASSERT_SVH
 `define ASSAY_ASSERT_SVH
 `define ASSAY_ASSERT(Name, Condition, Consequence) \
-  Name: assert property (@(posedge clk_i) disable iff (!rst_ni) (Condition)) \
-    else $error("%m: %s", Consequence);
+  always_ff @(posedge clk_i) begin \
+    if (rst_ni) begin \
+      Name: assert (Condition) else $error("%m: %s", Consequence); \
+    end \
+  end
 `endif

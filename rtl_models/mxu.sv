@@ -97,8 +97,16 @@ module mxu
   );
 
   // A requester that lets go or changes its mind would lose or duplicate an access.
-  `ASSAY_ASSERT(SpmHolds_A, $past(!rst_ni || !spm_req_valid_o || spm_req_ready_i) || (spm_req_valid_o && $stable(spm_req_addr_o)),
+  logic        spm_refused_q, acc_refused_q;
+  logic [31:0] spm_addr_q, acc_addr_q;
+  always_ff @(posedge clk_i) begin
+    spm_refused_q <= rst_ni && spm_req_valid_o && !spm_req_ready_i;
+    acc_refused_q <= rst_ni && acc_req_valid_o && !acc_req_ready_i;
+    spm_addr_q    <= spm_req_addr_o;
+    acc_addr_q    <= acc_req_addr_o;
+  end
+  `ASSAY_ASSERT(SpmHolds_A, !spm_refused_q || (spm_req_valid_o && spm_req_addr_o == spm_addr_q),
                 "a scratchpad request changed before it was accepted")
-  `ASSAY_ASSERT(AccHolds_A, $past(!rst_ni || !acc_req_valid_o || acc_req_ready_i) || (acc_req_valid_o && $stable(acc_req_addr_o)),
+  `ASSAY_ASSERT(AccHolds_A, !acc_refused_q || (acc_req_valid_o && acc_req_addr_o == acc_addr_q),
                 "an accumulator request changed before it was accepted")
 endmodule
