@@ -1,0 +1,240 @@
+#include "systemc/command_processor.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "support/error.hpp"
+#include "systemc/watchdog.hpp"
+
+namespace assay::chip {
+
+using simkernel::ErrorCode;
+
+CommandProcessor::CommandProcessor(sc_core::sc_module_name name, Timeline& timeline, Phase phase, const simkernel::ChipConfig& config,
+                                   std::uint32_t core, SemaphoreFile& semaphores)
+    : TimedProcess(name, timeline, phase), config_(config), core_(core), semaphores_(semaphores) {}
+
+void CommandProcessor::connect(std::vector<EngineProcess*> engines, Watchdog& watchdog) {
+    engines_ = std::move(engines);
+    watchdog_ = &watchdog;
+    for (EngineProcess* engine : engines_) engine->connect(*this);
+}
+
+void CommandProcessor::reset() {
+    cancel();
+    state_ = State::idle;
+    request_ = {};
+    fetched_.clear();
+    head_.reset();
+    full_queue_.reset();
+    doorbell_ = drained_at_ = {};
+    error_ = {};
+    last_sequence_ = completed_sequence_ = sticky_status_ = 0;
+    wait_graph_.clear();
+}
+
+void CommandProcessor::start_job(const JobRequest& request, Cycles at) {
+    ASSAY_CHECK(state_ == State::idle, "the register file ignores a doorbell while a job runs");
+    request_ = request;
+    doorbell_ = next_dispatch_ = last_acknowledgement_ = at;
+    ++last_sequence_;
+    error_ = {};
+    wait_graph_.clear();
+    fetched_.clear();
+    head_.reset();
+    full_queue_.reset();
+    next_ = next_fetch_ = request.start;
+    end_ = request.stop_after < request.count ? request.stop_after + 1 : request.count;
+    if (request.start == 0) semaphores_.clear();
+    for (EngineProcess* engine : engines_) engine->start_job();
+    watchdog_->start(at);
+    state_ = State::dispatching;
+    if (request.program % simkernel::kDescriptorBytes != 0)
+        raise({ErrorCode::misaligned, kNoEngine, request.start, request.program}, at);
+    wake_at(at);
+}
+
+void CommandProcessor::step() {
+    switch (state_) {
+        case State::idle: return;
+        case State::dispatching: dispatch(); return;
+        case State::draining: drain(); return;
+        case State::completing: finish(); return;
+    }
+}
+
+void CommandProcessor::dispatch() {
+    while (!failing() && next_ < end_) {
+        prefetch();
+        const Cycles ready = std::max(fetched_.front().ready, next_dispatch_);
+        if (!synchronise(ready)) {
+            wake_at(ready);
+            return;
+        }
+        if (!decode_head()) break;
+        EngineProcess& engine = *engines_[static_cast<std::size_t>(head_->engine)];
+        if (engine.full()) {
+            full_queue_ = head_->engine;
+            rest();
+            return;
+        }
+        full_queue_.reset();
+        if (hooks_ != nullptr) hooks_->dispatched(core_, next_, *head_);
+        engine.push({next_, fetched_.front().words, std::move(*head_), {}}, now());
+        head_.reset();
+        fetched_.pop_front();
+        ++next_;
+        next_dispatch_ = now() + Cycles{static_cast<std::uint64_t>(config_.cp_dispatch_cycles)};
+    }
+    state_ = State::draining;
+    drain();
+}
+
+void CommandProcessor::prefetch() {
+    const auto chunk = static_cast<std::uint32_t>(static_cast<std::uint64_t>(config_.cp_fetch_bytes) / simkernel::kDescriptorBytes);
+    // Two chunks: one that is being dispatched, one on its way.
+    while (next_fetch_ < end_ && fetched_.size() <= chunk) next_fetch_ += fetch(std::min(chunk, end_ - next_fetch_));
+}
+
+/// Reads up to `count` descriptors at next_fetch_ and returns how many it took in. A chunk that leaves memory is taken one at a time, so that
+/// the error names the descriptor that lies outside.
+std::uint32_t CommandProcessor::fetch(std::uint32_t count) {
+    std::vector<simkernel::DescriptorWords> words(count);
+    const PortReply reply = initiator_.read(to_noc, descriptor_address(next_fetch_), std::as_writable_bytes(std::span(words)), local_delay());
+    if (reply.error && count > 1) return fetch(1);
+    for (const simkernel::DescriptorWords& w : words) fetched_.push_back({w, reply.due, reply.error});
+    return count;
+}
+
+/// Decodes the first fetched descriptor once. False: it cannot be, and the job has failed.
+bool CommandProcessor::decode_head() {
+    if (head_) return true;
+    const Fetched& fetched = fetched_.front();
+    if (fetched.error) {
+        raise({ErrorCode::bus_error, kNoEngine, next_, descriptor_address(next_)}, now());
+        return false;
+    }
+    simkernel::Decoded decoded;
+    if (const simkernel::Fault fault = simkernel::decode(fetched.words, config_, decoded)) {
+        std::uint32_t engine = kNoEngine;
+        for (const simkernel::OpcodeInfo& info : simkernel::kOpcodes)
+            if (static_cast<std::uint32_t>(info.opcode) == (fetched.words[0] & 0xFFu)) engine = static_cast<std::uint32_t>(info.engine);
+        raise({fault.code, engine, next_, fault.address}, now());
+        return false;
+    }
+    head_ = std::move(decoded);
+    return true;
+}
+
+/// Nothing to do until an engine moves; if none ever will, the job is deadlocked.
+void CommandProcessor::rest() {
+    if (std::none_of(engines_.begin(), engines_.end(), [](const EngineProcess* engine) { return engine->due(); })) deadlock();
+}
+
+void CommandProcessor::deadlock() {
+    wait_graph_.clear();
+    if (full_queue_) wait_graph_ = fmt::format("command processor: descriptor {} awaits room in the queue of {}\n", next_, name_of(*full_queue_));
+    ErrorRecord error;
+    for (std::size_t e = 0; e < engines_.size(); ++e) {
+        const auto semaphore = engines_[e]->awaited_semaphore();
+        if (!semaphore) continue;
+        wait_graph_ += engines_[e]->describe(now()) + '\n';
+        if (error.code == ErrorCode::none)
+            error = {ErrorCode::deadlock, static_cast<std::uint32_t>(e), engines_[e]->current_index(), *semaphore};
+    }
+    ASSAY_CHECK(error.code != ErrorCode::none, "engines at rest with work left wait for semaphores");
+    raise(error, now());
+    state_ = State::draining;
+    drain();
+}
+
+void CommandProcessor::drain() {
+    if (std::any_of(engines_.begin(), engines_.end(), [](const EngineProcess* engine) { return !engine->drained(); })) {
+        rest();
+        return;
+    }
+    if (!synchronise(last_acknowledgement_)) {
+        wake_at(last_acknowledgement_);
+        return;
+    }
+    drained_at_ = now();
+    watchdog_->stop();
+    write_completion();
+}
+
+void CommandProcessor::write_completion() {
+    using simkernel::JobStatus;
+    const bool aligned = request_.completion % simkernel::kCompletionRecordBytes == 0;
+    if (!aligned) raise({ErrorCode::misaligned, kNoEngine, next_, request_.completion}, now());
+    simkernel::CompletionRecord record;
+    record.sequence = last_sequence_;
+    record.status = static_cast<std::uint32_t>(failing() ? JobStatus::failed : end_ < request_.count ? JobStatus::stopped : JobStatus::done);
+    record.error_code = static_cast<std::uint32_t>(error_.code);
+    record.engine = error_.engine;
+    record.descriptor = error_.descriptor;
+    const std::uint64_t cycles = (drained_at_ - doorbell_).count;
+    record.cycles = static_cast<std::uint32_t>(cycles);
+    record.cycles_hi = static_cast<std::uint32_t>(cycles >> 32);
+    state_ = State::completing;
+    completion_due_ = now() + Cycles{1};
+    wake_at(completion_due_);
+    if (!aligned) return;
+    std::array<std::uint32_t, simkernel::kCompletionRecordBytes / 4> words{};
+    encode(record, words);
+    const PortReply reply = initiator_.write(to_noc, request_.completion, std::as_bytes(std::span(words)), local_delay());
+    if (reply.error) raise({ErrorCode::bus_error, kNoEngine, next_, request_.completion}, now());
+    completion_due_ = reply.due;
+}
+
+void CommandProcessor::finish() {
+    if (now() < completion_due_) {
+        wake_at(completion_due_);
+        return;
+    }
+    completed_sequence_ = last_sequence_;
+    state_ = State::idle;
+    completed_(now());
+}
+
+void CommandProcessor::watchdog_expired(Cycles at) {
+    const auto stuck = std::find_if(engines_.begin(), engines_.end(), [](const EngineProcess* engine) { return !engine->drained(); });
+    ErrorRecord error{ErrorCode::watchdog, kNoEngine, next_, 0};
+    if (stuck != engines_.end()) {
+        error.engine = static_cast<std::uint32_t>(stuck - engines_.begin());
+        error.descriptor = (*stuck)->current_index();
+    }
+    raise(error, at);
+    for (EngineProcess* engine : engines_) engine->abort(at);
+    state_ = State::draining;
+    wake_at(at + Cycles{1});
+}
+
+Cycles CommandProcessor::job_cycles(Cycles at) const {
+    return (state_ == State::idle || state_ == State::completing ? drained_at_ : at) - doorbell_;
+}
+
+void CommandProcessor::raise(const ErrorRecord& error, Cycles at) {
+    if (failing()) return;
+    error_ = error;
+    if (state_ == State::completing) return;
+    for (EngineProcess* engine : engines_) engine->drop_queued(at);
+    if (state_ != State::idle) wake_at(at);
+}
+
+void CommandProcessor::slot_freed(simkernel::Engine engine, Cycles at) {
+    if (state_ == State::dispatching && full_queue_ == engine) wake_at(at);
+}
+
+void CommandProcessor::parked(Cycles at) {
+    if (state_ == State::idle || state_ == State::completing || due()) return;
+    if (std::none_of(engines_.begin(), engines_.end(), [](const EngineProcess* engine) { return engine->due(); })) wake_at(at);
+}
+
+void CommandProcessor::descriptor_retired(bool saturated, Cycles at) {
+    if (saturated) sticky_status_ |= 1u;
+    watchdog_->retired(at);
+}
+
+}  // namespace assay::chip
