@@ -1,0 +1,26 @@
+#pragma once
+// Golden's own roundings to the chip's formats, written from docs/numerics.md and IEEE 754-2019; shares no code with simkernel.
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+namespace assay::golden {
+
+/// Nearest-even to fp32, subnormal results flushed to signed zero (tininess after rounding), as a double. NaN stays NaN.
+inline double round_f32(double x) {
+    // Below this a value still rounds to a subnormal when the exponent is unbounded: 2^-126 less half of the unit below it.
+    constexpr double kTiny = 0x1p-126 - 0x1p-151;
+    return std::fabs(x) < kTiny ? std::copysign(0.0, x) : static_cast<double>(static_cast<float>(x));
+}
+
+std::uint16_t encode_bf16(double x);  ///< rounds once from double, nearest even; NaN becomes 0x7FC0
+std::uint16_t encode_f16(double x);   ///< IEEE binary16, subnormals honoured; NaN becomes 0x7E00
+
+/// fp32 value to bf16, nearest even, subnormals flushed on the way in and out, as a double. x must be an fp32 value.
+double round_bf16(double x);
+
+/// The fp32 value x as three bf16 parts, x = p[0] + p[1] + p[2] exactly unless parts underflow: p[0] = bf16(x), p[1] = bf16(x - p[0]),
+/// p[2] = bf16(x - p[0] - p[1]). An infinite or NaN x gives {x, 0, 0}.
+std::array<double, 3> split_bf16(double x);
+
+}  // namespace assay::golden

@@ -1,0 +1,45 @@
+#pragma once
+// In which arithmetic the reference evaluates a node, and what it keeps beside the values.
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "golden/emulation/rounding.hpp"
+#include "golden/reference/ulp.hpp"
+
+namespace assay::golden {
+
+/// How the chip does a layer's matrix products (Layer::precision of a program).
+enum class MatrixRule {
+    fp32,    ///< fp32 fused multiply-adds (vector unit)
+    int8,    ///< integers, exact, then conversion and one fp32 scale
+    bf16,    ///< operands rounded once to bf16
+    bf16x3,  ///< operands in three bf16 parts, six products
+};
+/// "int8", "bf16", "bf16x3"; "fp32" and "move" are fp32. Throws Error(bad_input) on another word.
+MatrixRule matrix_rule(const std::string& precision);
+
+enum class Mode {
+    exact,            ///< fp64 values only
+    bound,            ///< fp64 values with error bounds; matrix operands quantised as the rule says
+    bound_worst,      ///< as bound, but with the accumulation error that only constant or one-signed operands reach
+    bound_emulated,   ///< as bound, but matrix products are emulated to the bit and carry no error of their own
+    emulate,          ///< values as the chip would have them: fp32 after each operation, matrix products by their rule
+};
+
+struct Numerics {
+    Mode mode = Mode::exact;
+    MatrixRule rule = MatrixRule::fp32;
+    std::int64_t k_slab = 0;  ///< channels of a slab of K; 0: all
+
+    bool bounds() const { return mode == Mode::bound || mode == Mode::bound_worst || mode == Mode::bound_emulated; }
+    /// One step of the chip's arithmetic on an intermediate value of an operator.
+    double round(double x) const { return mode == Mode::emulate ? round_f32(x) : x; }
+    double exp(double x) const {
+        if (mode != Mode::emulate) return std::exp(x);
+        constexpr double kLog2e = 0x1.715476p+0;  // log2(e) as fp32
+        return round_f32(std::exp2(round_f32(x * kLog2e)));
+    }
+};
+
+}  // namespace assay::golden

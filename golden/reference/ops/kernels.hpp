@@ -1,0 +1,75 @@
+#pragma once
+// Every kernel of the reference. The semantics of each are those of the ONNX operator specification, at the versions in registry.cpp.
+#include "golden/reference/node.hpp"
+
+namespace assay::golden::ops {
+
+using Outputs = std::vector<Value>;
+
+// elementwise_unary.cpp
+Outputs relu(const Node&);
+Outputs leaky_relu(const Node&);
+Outputs sigmoid(const Node&);
+Outputs hard_sigmoid(const Node&);
+Outputs hard_swish(const Node&);
+Outputs tanh(const Node&);
+Outputs exp(const Node&);
+Outputs sqrt(const Node&);
+Outputs neg(const Node&);
+Outputs abs(const Node&);
+Outputs floor(const Node&);
+Outputs identity(const Node&);
+// clip.cpp
+Outputs clip(const Node&);
+// elementwise_binary.cpp
+Outputs add(const Node&);
+Outputs sub(const Node&);
+Outputs mul(const Node&);
+Outputs div(const Node&);
+Outputs min(const Node&);
+Outputs max(const Node&);
+Outputs pow(const Node&);
+// conv.cpp
+Outputs conv(const Node&);
+// matmul.cpp
+Outputs matmul(const Node&);
+Outputs gemm(const Node&);
+// batch_normalization.cpp
+Outputs batch_normalization(const Node&);
+// pool.cpp
+Outputs max_pool(const Node&);
+Outputs average_pool(const Node&);
+Outputs global_average_pool(const Node&);
+Outputs global_max_pool(const Node&);
+// softmax.cpp
+Outputs softmax(const Node&);
+// reduce.cpp
+Outputs reduce_mean(const Node&);
+Outputs reduce_sum(const Node&);
+Outputs reduce_max(const Node&);
+// reshape.cpp
+Outputs reshape(const Node&);
+Outputs flatten(const Node&);
+Outputs squeeze(const Node&);
+Outputs unsqueeze(const Node&);
+// movement.cpp
+Outputs transpose(const Node&);
+Outputs concat(const Node&);
+Outputs slice(const Node&);
+Outputs gather(const Node&);
+Outputs pad(const Node&);
+// constant.cpp
+Outputs constant(const Node&);
+Outputs constant_of_shape(const Node&);
+Outputs shape(const Node&);
+Outputs cast(const Node&);
+// quantize.cpp
+Outputs quantize_linear(const Node&);
+Outputs dequantize_linear(const Node&);
+// qlinear.cpp
+Outputs qlinear_conv(const Node&);
+Outputs qlinear_matmul(const Node&);
+Outputs conv_integer(const Node&);
+Outputs matmul_integer(const Node&);
+
+}  // namespace assay::golden::ops

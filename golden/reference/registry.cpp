@@ -1,0 +1,89 @@
+#include "golden/reference/registry.hpp"
+
+#include <map>
+
+#include "golden/reference/ops/kernels.hpp"
+
+namespace assay::golden {
+namespace {
+
+struct Entry {
+    Kernel kernel;
+    std::vector<int> versions;  ///< ascending: each version of the operator that changed its definition (ONNX Changelog.md)
+};
+
+const std::map<std::string, Entry>& table() {
+    static const std::map<std::string, Entry> kTable{
+        {"Abs", {ops::abs, {1, 6, 13}}},
+        {"Add", {ops::add, {7, 13, 14}}},
+        {"AveragePool", {ops::average_pool, {1, 7, 10, 11, 19, 22}}},
+        {"BatchNormalization", {ops::batch_normalization, {7, 9, 14, 15}}},
+        {"Cast", {ops::cast, {6, 9, 13, 19, 21, 23}}},
+        {"Clip", {ops::clip, {6, 11, 12, 13}}},
+        {"Concat", {ops::concat, {4, 11, 13}}},
+        {"Constant", {ops::constant, {1, 9, 11, 12, 13, 19, 21, 23}}},
+        {"ConstantOfShape", {ops::constant_of_shape, {9, 20, 21, 23}}},
+        {"Conv", {ops::conv, {1, 11, 22}}},
+        {"ConvInteger", {ops::conv_integer, {10}}},
+        {"DequantizeLinear", {ops::dequantize_linear, {10, 13, 19, 21, 23}}},
+        {"Div", {ops::div, {7, 13, 14}}},
+        {"Exp", {ops::exp, {6, 13}}},
+        {"Flatten", {ops::flatten, {1, 9, 11, 13, 21, 23}}},
+        {"Floor", {ops::floor, {6, 13}}},
+        {"Gather", {ops::gather, {1, 11, 13}}},
+        {"Gemm", {ops::gemm, {7, 9, 11, 13}}},
+        {"GlobalAveragePool", {ops::global_average_pool, {1, 22}}},
+        {"GlobalMaxPool", {ops::global_max_pool, {1, 22}}},
+        {"HardSigmoid", {ops::hard_sigmoid, {6, 22}}},
+        {"HardSwish", {ops::hard_swish, {14, 22}}},
+        {"Identity", {ops::identity, {1, 13, 14, 16, 19, 21, 23}}},
+        {"LeakyRelu", {ops::leaky_relu, {6, 16}}},
+        {"MatMul", {ops::matmul, {1, 9, 13}}},
+        {"MatMulInteger", {ops::matmul_integer, {10}}},
+        {"Max", {ops::max, {6, 8, 12, 13}}},
+        {"MaxPool", {ops::max_pool, {1, 8, 10, 11, 12, 22}}},
+        {"Min", {ops::min, {6, 8, 12, 13}}},
+        {"Mul", {ops::mul, {7, 13, 14}}},
+        {"Neg", {ops::neg, {6, 13}}},
+        {"Pad", {ops::pad, {2, 11, 13, 18, 19, 21, 23}}},
+        {"Pow", {ops::pow, {7, 12, 13, 15}}},
+        {"QLinearConv", {ops::qlinear_conv, {10}}},
+        {"QLinearMatMul", {ops::qlinear_matmul, {10, 21}}},
+        {"QuantizeLinear", {ops::quantize_linear, {10, 13, 19, 21, 23}}},
+        {"ReduceMax", {ops::reduce_max, {1, 11, 12, 13, 18, 20}}},
+        {"ReduceMean", {ops::reduce_mean, {1, 11, 13, 18}}},
+        {"ReduceSum", {ops::reduce_sum, {1, 11, 13}}},
+        {"Relu", {ops::relu, {6, 13, 14}}},
+        {"Reshape", {ops::reshape, {5, 13, 14, 19, 21, 23}}},
+        {"Shape", {ops::shape, {1, 13, 15, 19, 21, 23}}},
+        {"Sigmoid", {ops::sigmoid, {6, 13}}},
+        {"Slice", {ops::slice, {1, 10, 11, 13}}},
+        {"Softmax", {ops::softmax, {1, 11, 13}}},
+        {"Sqrt", {ops::sqrt, {6, 13}}},
+        {"Squeeze", {ops::squeeze, {1, 11, 13, 21, 23}}},
+        {"Sub", {ops::sub, {7, 13, 14}}},
+        {"Tanh", {ops::tanh, {6, 13}}},
+        {"Transpose", {ops::transpose, {1, 13, 21, 23}}},
+        {"Unsqueeze", {ops::unsqueeze, {1, 11, 13, 21, 23}}},
+    };
+    return kTable;
+}
+
+}  // namespace
+
+Operator find_operator(const std::string& op_type, int opset) {
+    const auto entry = table().find(op_type);
+    Operator out;
+    if (entry == table().end()) return out;
+    for (const int version : entry->second.versions)
+        if (version <= opset) out = {entry->second.kernel, version};
+    return out;
+}
+
+std::vector<std::string> operator_names() {
+    std::vector<std::string> names;
+    for (const auto& [name, entry] : table()) names.push_back(name);
+    return names;
+}
+
+}  // namespace assay::golden

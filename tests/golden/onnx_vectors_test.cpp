@@ -1,0 +1,110 @@
+// Every node vector of the ONNX project (Debian's libonnx-testdata) whose operator the reference knows.
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include "golden/reference/reference.hpp"
+#include "golden/reference/registry.hpp"
+#include "support/error.hpp"
+#include "support/onnx/onnx_file.hpp"
+
+namespace assay::golden {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kVectors = "/usr/share/libonnx-testdata/data/node";
+
+/// Vectors that ask for what the reference refuses with a clear error, and why.
+const std::set<std::string> kRefused{
+    "test_batchnorm_epsilon_training_mode", "test_batchnorm_example_training_mode",  // training
+    "test_maxpool_with_argmax_2d_precomputed_pads", "test_maxpool_with_argmax_2d_precomputed_strides",  // output Indices
+    "test_identity_opt", "test_identity_sequence",  // not tensors
+    "test_cast_FLOAT_to_STRING", "test_cast_STRING_to_FLOAT", "test_castlike_FLOAT_to_STRING_expanded", "test_castlike_STRING_to_FLOAT_expanded",  // strings
+};
+
+/// Vectors that are not of the ai.onnx domain, or whose data does not fit their own model's declared input.
+const std::set<std::string> kForeign{
+    "test_adagrad", "test_adagrad_multiple", "test_adam", "test_adam_multiple", "test_momentum", "test_momentum_multiple",
+    "test_nesterov_momentum",                   // ai.onnx.preview.training alone
+    "test_castlike_BFLOAT16_to_FLOAT_expanded", "test_castlike_FLOAT_to_BFLOAT16_expanded",  // input 'like': declared 3x4, stored as 1
+    "test_cast_FLOAT_to_BFLOAT16",  // ONNX 1.12's helper truncated; Cast-19 states round to nearest even, which emulation_test.cpp checks
+};
+
+/// The vectors' files hold bfloat16 as bare uint16.
+Tensor load(const fs::path& path, DType declared) {
+    Tensor tensor = load_pb_tensor(path);
+    if (declared == DType::bf16 && tensor.dtype == DType::u16) tensor.dtype = DType::bf16;
+    return tensor;
+}
+
+bool known_operator(const onnx::ModelProto& model) {
+    const std::vector<std::string> names = operator_names();
+    const std::set<std::string> known(names.begin(), names.end());
+    for (const auto& node : model.graph().node())
+        if (!known.contains(node.op_type())) return false;
+    return true;
+}
+
+/// The vectors were computed in the tensor's type: fp32 of a long sum, fp16 of a cast.
+double tolerance(const Tensor& want, double g) {
+    switch (want.dtype) {
+        case DType::f32: return 1e-5 * std::fabs(g) + 1e-6;
+        case DType::f16: return 1e-3 * std::fabs(g) + 1e-6;
+        case DType::bf16: return 0;
+        case DType::f64: return 1e-12 * std::fabs(g) + 1e-12;
+        default: return 0;
+    }
+}
+
+Values run_vector(const std::shared_ptr<const onnx::ModelProto>& model, const fs::path& folder) {
+    std::map<std::string, Tensor> inputs;
+    // Files are numbered over the graph's inputs.
+    for (int i = 0; i < model->graph().input_size(); ++i)
+        inputs[model->graph().input(i).name()] = load(folder / "test_data_set_0" / ("input_" + std::to_string(i) + ".pb"),
+                                                      dtype_from_onnx(model->graph().input(i).type().tensor_type().elem_type(), "input"));
+    return Reference(model).run(inputs);
+}
+
+void check_vector(const fs::path& folder, int& checked) {
+    const std::string name = folder.filename();
+    if (kForeign.contains(name)) return;
+    const auto model = load_onnx(folder / "model.onnx");
+    if (!known_operator(*model)) return;
+    if (kRefused.contains(name)) {
+        EXPECT_THROW(run_vector(model, folder), Error) << name;
+        return;
+    }
+    try {
+        const Values values = run_vector(model, folder);
+        for (int o = 0; o < model->graph().output_size(); ++o) {
+            const Value& got = values.at(model->graph().output(o).name());
+            const Tensor want = load(folder / "test_data_set_0" / ("output_" + std::to_string(o) + ".pb"), got.dtype);
+            ASSERT_EQ(got.shape, want.shape) << name;
+            ASSERT_EQ(name_of(got.dtype), name_of(want.dtype)) << name;
+            const Tensor rounded = to_tensor(got);
+            for (std::int64_t i = 0; i < want.count(); ++i) {
+                const double w = want.value(i), g = rounded.value(i);
+                if (std::isnan(w) || std::isinf(w)) EXPECT_TRUE(std::isnan(w) ? std::isnan(g) : g == w) << name << " element " << i << ": " << g << " against " << w;
+                else ASSERT_LE(std::fabs(g - w), tolerance(want, w)) << name << " element " << i << ": " << g << " against " << w;
+            }
+            ++checked;
+        }
+    } catch (const Error& error) {
+        ADD_FAILURE() << name << ": " << error.what();
+    }
+}
+
+TEST(OnnxVectors, EveryVectorOfAKnownOperatorIsReproduced) {
+    if (!fs::exists(kVectors)) GTEST_SKIP() << kVectors << " is absent (package libonnx-testdata)";
+    int checked = 0;
+    for (const auto& entry : fs::directory_iterator(kVectors)) check_vector(entry.path(), checked);
+    RecordProperty("vectors", checked);
+    std::cout << checked << " vectors\n";
+    EXPECT_GT(checked, 200) << "an empty sweep is an error, not a pass";
+}
+
+}  // namespace
+}  // namespace assay::golden
