@@ -27,8 +27,9 @@ public:
     tlm_utils::simple_initiator_socket<Top> to_registers{"to_registers"};
     tlm_utils::simple_initiator_socket<Top> to_memory{"to_memory"};
 
-    Top(const simkernel::ChipConfig& chip_config, const ChipOptions& chip_options)
-        : sc_module(sc_core::sc_module_name("chip")),
+    /// The name must outlive construction: it is what makes this module the parent of the members built below.
+    Top(sc_core::sc_module_name name, const simkernel::ChipConfig& chip_config, const ChipOptions& chip_options)
+        : sc_module(name),
           config(chip_config),
           options(chip_options),
           timeline({std::max<std::uint64_t>(1, options.quantum_cycles)}),
@@ -106,7 +107,7 @@ bool elaborated = false;
 }  // namespace
 
 struct Chip::Impl {
-    Impl(const simkernel::ChipConfig& config, const ChipOptions& options) : top(config, options) {
+    Impl(const simkernel::ChipConfig& config, const ChipOptions& options) : top("chip", config, options) {
         sc_core::sc_start(sc_core::SC_ZERO_TIME);  // ends elaboration; processes start asleep
     }
     Top top;
