@@ -59,6 +59,7 @@ Order order_of(const VectorFields& f, const VectorShape& shape, const std::array
     const std::array<Strides, 3> from{strides_of(f.in0_stride), strides_of(f.in1_stride), strides_of(f.in2_stride)};
     for (std::size_t s = 0; s < 3; ++s) {
         if (s == 2 && f.carry_in != 0) {
+            if (f.carry_out != 0 && shape.groups == 1) continue;  // the only group reads all of them before it writes
             const std::size_t bytes = 4 * shape.partials * shape.groups;
             if (overlap(target, {in[2], in[2] + bytes})) return Order::scalar;
             continue;
