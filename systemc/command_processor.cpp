@@ -199,7 +199,10 @@ void CommandProcessor::finish() {
 }
 
 void CommandProcessor::watchdog_expired(Cycles at) {
-    const auto stuck = std::find_if(engines_.begin(), engines_.end(), [](const EngineProcess* engine) { return !engine->drained(); });
+    // Who runs is to blame before who waits.
+    auto stuck = std::find_if(engines_.begin(), engines_.end(), [](const EngineProcess* engine) { return engine->running(); });
+    if (stuck == engines_.end())
+        stuck = std::find_if(engines_.begin(), engines_.end(), [](const EngineProcess* engine) { return !engine->drained(); });
     ErrorRecord error{ErrorCode::watchdog, kNoEngine, next_, 0};
     if (stuck != engines_.end()) {
         error.engine = static_cast<std::uint32_t>(stuck - engines_.begin());

@@ -43,6 +43,7 @@ public:
     void reset();
 
     bool full() const { return queue_.size() >= static_cast<std::size_t>(context_.config.queue_depth); }
+    bool running() const { return running_; }
     bool drained() const { return !running_ && queue_.empty(); }
     /// Queues a descriptor at cycle `at`; the engine sees it in the next cycle. Not when full().
     void push(QueuedDescriptor descriptor, Cycles at);
