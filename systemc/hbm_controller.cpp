@@ -1,12 +1,22 @@
 #include "systemc/hbm_controller.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace assay::chip {
+namespace {
+
+unsigned log2_of(std::int64_t power_of_two) { return static_cast<unsigned>(std::countr_zero(static_cast<std::uint64_t>(power_of_two))); }
+
+}  // namespace
 
 HbmController::HbmController(sc_core::sc_module_name name, const simkernel::ChipConfig& config)
     : sc_module(name),
       config_(config),
+      interleave_shift_(log2_of(config.hbm_interleave_bytes)),
+      channel_shift_(log2_of(config.hbm_channels)),
+      row_shift_(log2_of(config.hbm_row_bytes)),
+      bank_shift_(log2_of(config.hbm_banks)),
       memory_(static_cast<std::uint64_t>(config.hbm_bytes)),
       channels_(static_cast<std::size_t>(config.hbm_channels)) {
     from_noc.register_b_transport(this, &HbmController::b_transport);
@@ -35,16 +45,17 @@ void HbmController::b_transport(tlm::tlm_generic_payload& tx, sc_core::sc_time& 
 }
 
 Cycles HbmController::serve(std::uint64_t address, std::uint64_t bytes, Cycles arrival) {
-    const auto interleave = static_cast<std::uint64_t>(config_.hbm_interleave_bytes);
-    const auto row = static_cast<std::uint64_t>(config_.hbm_row_bytes);
-    const auto channels = static_cast<std::uint64_t>(channels_.size());
+    const std::uint64_t interleave_mask = (std::uint64_t{1} << interleave_shift_) - 1;
+    const std::uint64_t row_bytes = std::uint64_t{1} << row_shift_;
     Cycles done = arrival;
     while (bytes > 0) {
-        const std::uint64_t stripe = address / interleave;
-        const std::uint64_t channel_address = stripe / channels * interleave + address % interleave;
+        const std::uint64_t stripe = address >> interleave_shift_;
+        const std::uint64_t in_stripe = address & interleave_mask;
+        const std::uint64_t channel_address = ((stripe >> channel_shift_) << interleave_shift_) + in_stripe;
         // A chunk stays in one stripe (one channel) and in one row (one activation).
-        const std::uint64_t chunk = std::min({bytes, interleave - address % interleave, row - channel_address % row});
-        done = std::max(done, serve_chunk(channels_[stripe % channels], channel_address, chunk, arrival));
+        const std::uint64_t chunk = std::min({bytes, interleave_mask + 1 - in_stripe, row_bytes - (channel_address & (row_bytes - 1))});
+        Channel& channel = channels_[stripe & (channels_.size() - 1)];
+        done = std::max(done, serve_chunk(channel, channel_address, chunk, arrival));
         address += chunk;
         bytes -= chunk;
     }
@@ -54,10 +65,9 @@ Cycles HbmController::serve(std::uint64_t address, std::uint64_t bytes, Cycles a
 Cycles HbmController::serve_chunk(Channel& channel, std::uint64_t channel_address, std::uint64_t bytes, Cycles arrival) {
     const auto cycles = [](std::int64_t count) { return Cycles{static_cast<std::uint64_t>(count)}; };
     // Consecutive rows lie in different banks, so a stream activates one bank while another transfers.
-    const std::uint64_t row = channel_address / static_cast<std::uint64_t>(config_.hbm_row_bytes);
-    const std::uint64_t bank_count = channel.banks.size();
-    Bank& bank = channel.banks[row % bank_count];
-    const std::uint64_t bank_row = row / bank_count;
+    const std::uint64_t row = channel_address >> row_shift_;
+    Bank& bank = channel.banks[row & (channel.banks.size() - 1)];
+    const std::uint64_t bank_row = row >> bank_shift_;
 
     Cycles column = std::max(arrival, bank.ready);
     if (bank.open_row != bank_row) {
@@ -65,8 +75,8 @@ Cycles HbmController::serve_chunk(Channel& channel, std::uint64_t channel_addres
         column += cycles(config_.hbm_t_rcd_cycles);
         bank.open_row = bank_row;
     }
-    const auto width = static_cast<std::uint64_t>(config_.hbm_bytes_per_cycle);
-    const Cycles beats{(bytes + width - 1) / width};
+    const auto width = static_cast<std::uint32_t>(config_.hbm_bytes_per_cycle);
+    const Cycles beats{(static_cast<std::uint32_t>(bytes) + width - 1) / width};  // a chunk is at most interleave_bytes
     const Cycles data = std::max(column + cycles(config_.hbm_t_cl_cycles), channel.bus_free);
     channel.bus_free = data + beats;
     bank.ready = data + beats - cycles(config_.hbm_t_cl_cycles);  // column commands run t_cl ahead of their data

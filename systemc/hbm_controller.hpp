@@ -37,6 +37,8 @@ private:
     Cycles serve_chunk(Channel& channel, std::uint64_t channel_address, std::uint64_t bytes, Cycles arrival);
 
     const simkernel::ChipConfig config_;
+    /// Powers of two, as shifts: this is the innermost loop of memory traffic, and divisions by variables are slow.
+    const unsigned interleave_shift_, channel_shift_, row_shift_, bank_shift_;
     simkernel::SparseMemory memory_;
     std::vector<Channel> channels_;
 };
