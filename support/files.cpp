@@ -28,9 +28,20 @@ void sync(const fs::path& path) {
     if (status != 0 && !(fs::is_directory(path) && error == EINVAL)) refuse(path, std::strerror(error));
 }
 
+/// A pipe, terminal or other device: there is no file to keep whole, and a rename would replace the device itself.
+bool is_device(const fs::path& path) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
 }  // namespace
 
 void write_atomically(const fs::path& path, const std::function<void(const fs::path&)>& write) {
+    if (is_device(path)) {
+        write(path);
+        return;
+    }
     const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
     std::error_code error;
     if (!fs::is_directory(folder, error)) refuse(path, fmt::format("folder '{}' does not exist; create it first", folder.string()));

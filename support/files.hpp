@@ -10,6 +10,7 @@ namespace assay {
 
 /// Calls `write(temporary_path)`, fsyncs the result and renames it to `path` (POSIX rename is atomic). On any exception the temporary is
 /// removed and nothing appears under `path`. Throws Error(io) naming `path` when the folder is missing, read-only or full.
+/// A `path` that is a pipe or a device (/dev/stdout) is written to directly and never replaced.
 void write_atomically(const std::filesystem::path& path, const std::function<void(const std::filesystem::path&)>& write);
 void write_file(const std::filesystem::path& path, std::string_view text);  ///< atomically
 

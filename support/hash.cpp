@@ -42,11 +42,13 @@ std::string sha256(std::span<const std::byte> bytes) {
 }
 
 std::string sha256_file(const std::filesystem::path& path) {
+    const auto refuse = [&] { throw Error(ErrorKind::bad_input, fmt::format("{}: cannot be read; check the path and its permissions", path.string())); };
     std::ifstream file(path, std::ios::binary);
-    if (!file) throw Error(ErrorKind::bad_input, fmt::format("{}: cannot be read; check the path and its permissions", path.string()));
+    if (!file || std::filesystem::is_directory(path)) refuse();
     Digest digest;
     std::array<char, 1 << 16> buffer;
     while (file.read(buffer.data(), buffer.size()) || file.gcount() > 0) digest.add(buffer.data(), static_cast<std::size_t>(file.gcount()));
+    if (file.bad()) refuse();
     return digest.hex();
 }
 

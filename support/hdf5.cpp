@@ -75,10 +75,15 @@ bool needs_tag(DType type) { return type == DType::f16 || type == DType::bf16 ||
 DType dtype_of(hid_t type, const std::filesystem::path& path, const std::string& name) {
     const std::size_t size = H5Tget_size(type);
     const H5T_class_t kind = H5Tget_class(type);
-    if (kind == H5T_FLOAT && size == 2) return DType::f16;
+    if (kind == H5T_FLOAT && size == 2) {
+        std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
+        H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits);
+        if (exponent_bits == 5 && mantissa_bits == 10) return DType::f16;
+        if (exponent_bits == 8 && mantissa_bits == 7) return DType::bf16;
+    }
     if (kind == H5T_FLOAT && size == 4) return DType::f32;
     if (kind == H5T_FLOAT && size == 8) return DType::f64;
-    if (kind == H5T_ENUM && size == 1) return DType::boolean;  // h5py's bool
+    if (kind == H5T_ENUM && size == 1 && H5Tget_nmembers(type) == 2) return DType::boolean;  // h5py's bool: FALSE, TRUE
     if (kind == H5T_INTEGER) {
         const bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
         if (size == 1) return is_signed ? DType::i8 : DType::u8;
@@ -96,17 +101,19 @@ std::string escape(const std::string& name) {
         if (c == '%') out += "%25";
         else if (c == '/') out += "%2F";
         else if (c == '.') out += "%2E";
+        else if (c == '\0') out += "%00";
         else out += c;
-    return out.empty() ? "%00" : out;
+    return out.empty() ? "%" : out;
 }
 
 std::string unescape(const std::string& link) {
-    if (link == "%00") return "";
+    if (link == "%") return "";
     std::string out;
     for (std::size_t i = 0; i < link.size(); ++i) {
         if (link.compare(i, 3, "%25") == 0) out += '%', i += 2;
         else if (link.compare(i, 3, "%2F") == 0) out += '/', i += 2;
         else if (link.compare(i, 3, "%2E") == 0) out += '.', i += 2;
+        else if (link.compare(i, 3, "%00") == 0) out += '\0', i += 2;
         else out += link[i];
     }
     return out;
@@ -116,6 +123,7 @@ Handle string_type(std::size_t size) {
     Handle type(H5Tcopy(H5T_C_S1), &H5Tclose);
     H5Tset_size(type, std::max<std::size_t>(size, 1));
     H5Tset_cset(type, H5T_CSET_UTF8);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);  // all `size` bytes are text: a terminator would cost the last one
     return type;
 }
 
@@ -142,6 +150,19 @@ std::string get_attribute(hid_t object, const std::filesystem::path& path, const
     check(H5Aread(attribute, memory, value.data()), ErrorKind::damaged, path, fmt::format("attribute '{}' cannot be read", name));
     while (!value.empty() && value.back() == '\0') value.pop_back();
     return value;
+}
+
+/// A few damaged or hostile bytes may claim a shape of terabytes: it must be one that the stored bytes can fill, before memory is asked for.
+void check_stored(hid_t dataset, hid_t space, std::uint64_t elements, std::size_t element_bytes, const std::filesystem::path& path,
+                  const std::string& name) {
+    if (H5Sget_simple_extent_type(space) == H5S_NULL)
+        throw Error(ErrorKind::bad_input, fmt::format("{}: dataset '{}' has an empty dataspace; remove it or give it a shape", path.string(), name));
+    constexpr std::uint64_t deflate_max_ratio = 1032;               // zlib's documented limit
+    constexpr std::uint64_t always_allowed = std::uint64_t{1} << 26;  // other filters pack more; what they pack this small is no danger
+    const std::uint64_t stored = H5Dget_storage_size(dataset);
+    if (elements > always_allowed / element_bytes && elements / deflate_max_ratio > stored / element_bytes)
+        throw Error(ErrorKind::bad_input, fmt::format("{}: dataset '{}' claims {} elements of {} bytes, but {} bytes are stored; damaged or never written",
+                                                      path.string(), name, elements, element_bytes, stored));
 }
 
 }  // namespace
@@ -210,7 +231,9 @@ void Hdf5File::write_tensor(const std::string& group, const std::string& name, c
         H5Pset_fletcher32(properties);
     }
     const std::string link = escape(name);
-    const Handle dataset(check(H5Dcreate2(parent, link.c_str(), file_type(tensor.dtype), space, H5P_DEFAULT, properties, H5P_DEFAULT),
+    const Handle link_properties(H5Pcreate(H5P_LINK_CREATE), &H5Pclose);
+    H5Pset_char_encoding(link_properties, H5T_CSET_UTF8);
+    const Handle dataset(check(H5Dcreate2(parent, link.c_str(), file_type(tensor.dtype), space, link_properties, properties, H5P_DEFAULT),
                                ErrorKind::io, path_, fmt::format("tensor '{}' cannot be created", name)),
                          &H5Dclose);
     if (tensor.count() > 0)
@@ -239,13 +262,15 @@ Tensor Hdf5File::read_tensor(const std::string& group, const std::string& name) 
         for (const DType tagged : {DType::f16, DType::bf16, DType::boolean})
             if (tag == name_of(tagged) && size_of(tagged) == size_of(dtype)) dtype = tagged;
     }
-    Tensor tensor(dtype, Shape(dims.begin(), dims.end()));
+    const Shape shape(dims.begin(), dims.end());
+    check_stored(dataset, space, static_cast<std::uint64_t>(element_count(shape)), size_of(dtype), path_, name);
+    Tensor tensor(dtype, shape);
     if (tensor.count() > 0) {
-        // A native bool of h5py is an enum: read with the file's own type.
-        const hid_t memory = H5Tget_class(type) == H5T_ENUM || (H5Tget_class(type) == H5T_FLOAT && H5Tget_size(type) == 2)
-                                 ? static_cast<hid_t>(type)
-                                 : file_type(dtype);
-        check(H5Dread(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.bytes.data()), ErrorKind::damaged, path_,
+        // h5py's bool (an enum) and half have no predefined type: their own one, in our byte order.
+        const Handle own(H5Tcopy(type), &H5Tclose);
+        const bool predefined = H5Tget_class(type) == H5T_INTEGER || H5Tget_size(type) > 2;
+        if (H5Tget_class(type) == H5T_FLOAT) H5Tset_order(own, H5T_ORDER_LE);
+        check(H5Dread(dataset, predefined ? file_type(dtype) : static_cast<hid_t>(own), H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.bytes.data()), ErrorKind::damaged, path_,
               fmt::format("tensor '{}' is damaged", name));
     }
     return tensor;

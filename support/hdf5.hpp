@@ -19,10 +19,12 @@ public:
     ~Hdf5File();
     void close();  ///< flushes and closes; Error(io) when the disk refuses. The destructor closes without a word.
 
-    /// Names may contain '/', ':' or any UTF-8: the dataset lives in `group` under an escaped link name ('%', '/', '.' as %25, %2F, %2E),
+    /// Names may contain '/', ':' or any UTF-8: the dataset lives in `group` under an escaped link name ('%', '/', '.', NUL as %25, %2F, %2E, %00; the empty name as '%'),
     /// with attribute "name" holding the original.
     void write_tensor(const std::string& group, const std::string& name, const Tensor& tensor);
-    Tensor read_tensor(const std::string& group, const std::string& name) const;  ///< Error(damaged) on checksum failure, naming it
+    /// Error(damaged) on checksum failure or when it is missing; Error(bad_input) for what is no tensor (text, compound types, an empty
+    /// dataspace, a shape that its stored bytes cannot fill). Both name the tensor.
+    Tensor read_tensor(const std::string& group, const std::string& name) const;
     std::vector<std::string> tensor_names(const std::string& group) const;        ///< in creation order; empty if no group
     bool has_tensor(const std::string& group, const std::string& name) const;
     std::vector<std::string> groups() const;  ///< "/" and the groups directly below it

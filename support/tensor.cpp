@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,6 +27,13 @@ double from_f16(std::uint16_t bits) {
     if (exponent == 31) return mantissa ? std::nan("") : sign * HUGE_VAL;
     if (exponent == 0) return sign * std::ldexp(mantissa, -24);
     return sign * std::ldexp(1024 + mantissa, exponent - 25);
+}
+
+std::int64_t truncated(double value) {
+    constexpr double bound = 0x1p63;  // the cast is undefined at and past it
+    if (std::isnan(value)) return 0;
+    if (value >= bound) return std::numeric_limits<std::int64_t>::max();
+    return value < -bound ? std::numeric_limits<std::int64_t>::min() : static_cast<std::int64_t>(value);
 }
 
 }  // namespace
@@ -107,7 +115,7 @@ std::int64_t Tensor::integer(std::int64_t i) const {
         case DType::u32: return load<std::uint32_t>(at);
         case DType::i64: return load<std::int64_t>(at);
         case DType::u64: return static_cast<std::int64_t>(load<std::uint64_t>(at));
-        default: return static_cast<std::int64_t>(value(i));
+        default: return truncated(value(i));
     }
 }
 

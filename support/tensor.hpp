@@ -40,7 +40,7 @@ struct Tensor {
 
     /// Element i as a double (exact for all types but 64-bit integers past 2^53).
     double value(std::int64_t i) const;
-    /// Element i as an integer; floats are truncated.
+    /// Element i as an integer; floats are truncated, out of range they give the nearest bound, NaN gives 0.
     std::int64_t integer(std::int64_t i) const;
 };
 
