@@ -1,0 +1,111 @@
+#include "golden/judge/global.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "golden/judge/local.hpp"
+#include "golden/judge/metrics.hpp"
+
+namespace assay::golden {
+namespace {
+
+constexpr double kPublishedLsb = 2;  // issue 2: published int8 outputs come from another integer runtime
+
+void worsen(TensorVerdict& verdict, Verdict to, const std::string& reason) {
+    // A tensor is judged by what was worst; equal verdicts keep the first reason, which is the local one.
+    if (worse(verdict.verdict, to) == verdict.verdict && verdict.verdict != Verdict::miss) return;
+    verdict.verdict = to;
+    verdict.reason = reason;
+}
+
+Verdict by_ratio(double r) { return r <= kGlobalPass ? Verdict::pass : r <= kGlobalFail ? Verdict::inconclusive : Verdict::fail; }
+
+/// Largest element of each row of `classes`: the set of its indices, since integer outputs tie.
+bool same_top(const Tensor& a, const Tensor& b, std::int64_t classes, std::int64_t& row) {
+    for (row = 0; row < a.count() / classes; ++row) {
+        double top_a = -HUGE_VAL, top_b = -HUGE_VAL;
+        for (std::int64_t c = 0; c < classes; ++c) {
+            top_a = std::max(top_a, a.value(row * classes + c));
+            top_b = std::max(top_b, b.value(row * classes + c));
+        }
+        bool shared = false;
+        for (std::int64_t c = 0; c < classes; ++c) shared |= a.value(row * classes + c) == top_a && b.value(row * classes + c) == top_b;
+        if (!shared) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+void judge_global(TensorVerdict& verdict, const Tensor& device, const Value& fp64, const Value& emulation) {
+    if (device.shape != fp64.shape || is_float(device.dtype) != fp64.floating()) {
+        worsen(verdict, Verdict::fail, fmt::format("{} of shape {}, golden has {} of shape {}", name_of(device.dtype), to_string(device.shape),
+                                                   name_of(fp64.dtype), to_string(fp64.shape)));
+        return;
+    }
+    if (device.count() == 0) return worsen(verdict, Verdict::pass, "only its shape was judged: it has no elements");
+    const Ratios ratios = global_ratios(device, fp64, emulation);
+    verdict.global = GlobalError{ratios.r_rms, ratios.r_max, ratios.max_abs};
+    verdict.elements = device.count();
+    const Similarity s = similarity(device, fp64);
+    verdict.pcc = s.pcc;
+    verdict.cosine = s.cosine;
+    verdict.psnr = s.psnr;
+    if (ratios.class_mismatches > 0) {
+        const std::int64_t i = ratios.first_mismatch;
+        const ElementReport element{i, coordinates(i, device.shape), device.value(i), fp64.at(i), 0};
+        if (!verdict.first_failing) verdict.first_failing = element;
+        return worsen(verdict, Verdict::fail, fmt::format("{} elements differ from golden in being finite; first {}", ratios.class_mismatches, describe(element)));
+    }
+    const double r = std::max(ratios.r_rms, ratios.r_max);
+    worsen(verdict, by_ratio(r), r <= kGlobalPass ? "" : fmt::format("global error {:.3g} times that of the emulation (rms {:.3g}, max {:.3g}; at most {} passes)", r,
+                                                                    ratios.r_rms, ratios.r_max, kGlobalPass));
+}
+
+TensorVerdict judge_published(const PublishedQuestion& q) {
+    TensorVerdict verdict;
+    verdict.role = "published";
+    verdict.dtype = name_of(q.device.dtype);
+    verdict.shape = to_string(q.device.shape);
+    if (q.device.shape != q.published.shape || q.device.dtype != q.published.dtype) {
+        worsen(verdict, Verdict::fail, fmt::format("{} of shape {}, the published output is {} of shape {}", verdict.dtype, verdict.shape,
+                                                   name_of(q.published.dtype), to_string(q.published.shape)));
+        return verdict;
+    }
+    if (q.device.count() == 0) {
+        worsen(verdict, Verdict::pass, "only its shape was judged: it has no elements");
+        return verdict;
+    }
+    verdict.elements = q.device.count();
+    const bool floating = is_float(q.device.dtype);
+    const double allow = floating ? kGlobalPass * (global_ratios(to_tensor(q.emulation), q.fp64, q.emulation).yardstick_max +
+                                                   global_ratios(to_tensor(q.emulation_fp32), q.fp64, q.emulation_fp32).yardstick_max)
+                                  : kPublishedLsb;
+    const Value published = to_value(q.published);
+    const Similarity s = similarity(q.device, published);
+    verdict.pcc = s.pcc;
+    verdict.cosine = s.cosine;
+    verdict.psnr = s.psnr;
+    double worst_ratio = 0;
+    for (std::int64_t i = 0; i < q.device.count(); ++i) {
+        const double d = q.device.value(i), p = q.published.value(i);
+        const bool same = std::isnan(p) ? std::isnan(d) : d == p;
+        const double difference = same ? 0.0 : std::fabs(d - p), ratio = std::isfinite(difference) ? difference / allow : HUGE_VAL;
+        if (std::isfinite(difference)) verdict.max_abs = std::max(verdict.max_abs, difference);
+        if (std::isfinite(difference) && p != 0) verdict.max_rel = std::max(verdict.max_rel, difference / std::fabs(p));
+        if (ratio > 1 && !verdict.first_failing) verdict.first_failing = ElementReport{i, coordinates(i, q.device.shape), d, p, allow};
+        worst_ratio = std::max(worst_ratio, ratio);
+    }
+    // Beyond one allowance a float is in doubt up to two (4 against 2 in the ratio); integers have no doubt.
+    const Verdict decided = worst_ratio <= 1 ? Verdict::pass : floating && worst_ratio <= kGlobalFail / kGlobalPass ? Verdict::inconclusive : Verdict::fail;
+    worsen(verdict, decided, decided == Verdict::pass ? "" : fmt::format("{:.3g} times the allowance of {:.3g} from the published output; first {}", worst_ratio, allow,
+                                                                         describe(*verdict.first_failing)));
+    std::int64_t row = 0;
+    if (q.classifier && !same_top(q.device, q.published, q.device.shape.back(), row))
+        worsen(verdict, Verdict::fail, fmt::format("the top class of row {} differs from the published one", row));
+    return verdict;
+}
+
+}  // namespace assay::golden

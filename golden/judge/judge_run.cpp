@@ -1,0 +1,213 @@
+#include "golden/judge/judge_run.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "golden/judge/global.hpp"
+#include "golden/judge/local.hpp"
+#include "support/error.hpp"
+
+namespace assay::golden {
+namespace {
+
+constexpr std::int64_t kMostClasses = 1000;
+
+using Rules = std::map<int, LayerRule>;
+
+Rules rules_of(const simkernel::Program& program) {
+    Rules rules;
+    for (const simkernel::Layer& layer : program.layers)
+        for (const int node : layer.nodes) rules[node] = {layer.precision, layer.k_slab};
+    return rules;
+}
+
+Rules in_fp32(Rules rules) {
+    for (auto& [node, rule] : rules)
+        if (rule.precision != "int8") rule = {"fp32", 0};
+    return rules;
+}
+
+/// All that judging one run needs, computed once.
+struct Judge {
+    const RunToJudge& run;
+    Values computed;
+    const Values& fp64;
+    Values emulation;
+
+    explicit Judge(const RunToJudge& r)
+        : run(r),
+          computed(r.golden ? Values{} : r.reference.run(r.inputs)),
+          fp64(r.golden ? *r.golden : computed),
+          emulation(r.reference.emulate(r.inputs, rules_of(r.program), {r.program.precision == "bf16" ? "bf16" : "bf16x3", 0})) {}
+
+    std::uint64_t unwritten(const std::string& name) const {
+        const auto found = run.unwritten.find(name);
+        return found == run.unwritten.end() ? 0 : found->second;
+    }
+    const Tensor* device(const std::string& name) const {
+        const auto found = run.device.find(name);
+        return found == run.device.end() ? nullptr : &found->second;
+    }
+    bool is_output(const std::string& name) const {
+        const auto& outputs = run.reference.outputs();
+        return std::find(outputs.begin(), outputs.end(), name) != outputs.end();
+    }
+
+    void add_global(TensorVerdict& verdict, const std::string& name, const Tensor& tensor) const {
+        const auto g = fp64.find(name), e = emulation.find(name);
+        if (g == fp64.end() || e == emulation.end()) {
+            verdict.verdict = Verdict::error;
+            verdict.reason = fmt::format("golden has no value '{}'", name);
+            return;
+        }
+        judge_global(verdict, tensor, g->second, e->second);
+    }
+
+    TensorVerdict layer(const simkernel::Layer& layer) const;
+    TensorVerdict output(const std::string& name) const;
+    std::optional<TensorVerdict> published(const std::string& name, const Values& emulation_fp32) const;
+    bool classifier(const std::string& name) const;
+};
+
+TensorVerdict Judge::layer(const simkernel::Layer& layer) const {
+    TensorVerdict verdict;
+    const Tensor* tensor = device(layer.output);
+    if (tensor) {
+        LocalQuestion question{run.reference, layer.output, {}, {layer.precision, layer.k_slab}};
+        std::string absent;
+        for (const std::string& input : layer.inputs) {
+            const auto given = run.inputs.find(input);
+            if (const Tensor* fed = device(input)) question.feeds[input] = *fed;
+            else if (given != run.inputs.end()) question.feeds[input] = given->second;
+            else absent = input;
+        }
+        if (!run.reference.has_value(layer.output)) {
+            verdict.verdict = Verdict::error;
+            verdict.reason = fmt::format("'{}' is not a value of the model", layer.output);
+        } else if (!absent.empty()) {
+            verdict.verdict = Verdict::skip;
+            verdict.reason = fmt::format("its input '{}' was not read from the device", absent);
+        } else {
+            try {
+                verdict = judge_local(*tensor, question, unwritten(layer.output));
+            } catch (const Error& error) {
+                verdict.verdict = Verdict::error;
+                verdict.reason = error.what();
+            }
+        }
+        // What was never written has no value to compare further.
+        if (verdict.verdict != Verdict::error && unwritten(layer.output) == 0) {
+            const bool local = verdict.verdict != Verdict::skip;
+            const std::string skipped = verdict.reason;
+            if (!local) verdict.verdict = Verdict::miss;
+            add_global(verdict, layer.output, *tensor);
+            if (!local && verdict.reason.empty()) verdict.reason = "the layer alone was not judged: " + skipped;
+        }
+    } else if (is_output(layer.output)) {
+        verdict.verdict = Verdict::miss;
+        verdict.reason = "the output was not read from the device";
+    } else {
+        verdict.verdict = Verdict::skip;
+        verdict.reason = "not probed";
+    }
+    verdict.role = "layer";
+    verdict.name = layer.output;
+    verdict.layer = layer.name;
+    verdict.op = layer.op;
+    verdict.precision = layer.precision;
+    std::vector<std::string> nodes;
+    for (const int node : layer.nodes)
+        if (node >= 0 && node < run.reference.node_count()) nodes.push_back(run.reference.node_label(node));
+    verdict.node = fmt::format("{}", fmt::join(nodes, ", "));
+    return verdict;
+}
+
+TensorVerdict Judge::output(const std::string& name) const {
+    TensorVerdict verdict;
+    if (const Tensor* tensor = device(name)) {
+        verdict.dtype = name_of(tensor->dtype);
+        verdict.shape = to_string(tensor->shape);
+        if (unwritten(name) > 0) {
+            verdict.verdict = Verdict::fail;
+            verdict.reason = fmt::format("{} of {} bytes were never written", unwritten(name), tensor->bytes.size());
+        } else {
+            add_global(verdict, name, *tensor);
+            if (verdict.global) verdict.max_abs = verdict.global->max_abs;
+        }
+    } else {
+        verdict.reason = "the output was not read from the device";
+    }
+    verdict.role = "output";
+    verdict.name = name;
+    return verdict;
+}
+
+/// A row of scores over 2 to 1000 classes. A tensor as large as an input of the model is a reconstruction, not a choice.
+bool Judge::classifier(const std::string& name) const {
+    const Shape& shape = fp64.at(name).shape;
+    if (shape.size() != 2 || shape[1] < 2 || shape[1] > kMostClasses) return false;
+    return std::none_of(run.inputs.begin(), run.inputs.end(), [&](const auto& input) { return input.second.count() == element_count(shape); });
+}
+
+std::optional<TensorVerdict> Judge::published(const std::string& name, const Values& emulation_fp32) const {
+    const auto want = run.published->find(name);
+    const Tensor* tensor = device(name);
+    if (want == run.published->end()) return std::nullopt;
+    TensorVerdict verdict;
+    if (tensor && unwritten(name) == 0 && fp64.contains(name))
+        verdict = judge_published({*tensor, want->second, fp64.at(name), emulation.at(name), emulation_fp32.at(name), classifier(name)});
+    else
+        verdict.reason = "the output was not read whole from the device";
+    verdict.role = "published";
+    verdict.name = name;
+    return verdict;
+}
+
+}  // namespace
+
+RunVerdict judge_run(const RunToJudge& run) {
+    const Judge judge(run);
+    RunVerdict out;
+    out.warnings = run.reference.warnings();
+    std::vector<Verdict> verdicts;
+    std::int64_t elements = 0;
+    for (const simkernel::Layer& layer : run.program.layers) {
+        out.tensors.push_back(judge.layer(layer));
+        const TensorVerdict& verdict = out.tensors.back();
+        const bool wrong_itself = verdict.verdict == Verdict::fail && (!verdict.local || verdict.local->failed > 0);
+        if (wrong_itself && !out.first_failing) {
+            out.first_failing = out.tensors.size() - 1;
+            out.first_failing_layer = layer.name;
+        }
+    }
+    for (const std::string& name : run.reference.outputs()) out.outputs.push_back(judge.output(name));
+    if (run.published && !run.published->empty()) {
+        const bool plain = run.program.precision != "bf16";  // the three-way split is fp32-grade: its emulation serves for both
+        const Values fp32 = plain ? Values{} : run.reference.emulate(run.inputs, in_fp32(rules_of(run.program)), {"fp32", 0});
+        for (const auto& [name, tensor] : *run.published) {
+            const auto& outputs = run.reference.outputs();
+            if (std::find(outputs.begin(), outputs.end(), name) == outputs.end())
+                throw Error(ErrorKind::bad_input, fmt::format("published output '{}': the model has no such output", name));
+            if (auto verdict = judge.published(name, plain ? judge.emulation : fp32)) out.outputs.push_back(std::move(*verdict));
+        }
+    }
+    for (const auto* list : {&out.tensors, &out.outputs})
+        for (const TensorVerdict& verdict : *list) {
+            verdicts.push_back(verdict.verdict);
+            elements += verdict.elements;
+        }
+    out.verdict = worst(verdicts);
+    if (verdicts.empty()) {
+        out.verdict = Verdict::error;
+        out.reason = "nothing was compared: the program has no layers and the model no outputs";
+    } else if (out.verdict == Verdict::pass && elements == 0) {
+        out.verdict = Verdict::inconclusive;
+        out.reason = "nothing but shapes was compared";
+    }
+    return out;
+}
+
+}  // namespace assay::golden
