@@ -1,0 +1,149 @@
+#include "tests/systemc/random_program.hpp"
+
+#include <gtest/gtest.h>
+
+namespace assay::chip::testing {
+namespace {
+
+namespace p = simkernel::testing;
+using simkernel::AccessRange;
+
+constexpr std::uint64_t kHbmBase = 0x1000, kHbmBytes = 0x4000;
+constexpr std::uint32_t kSpmBytes = 0x1000, kAccBytes = 0x400;
+
+class Maker {
+public:
+    Maker(std::mt19937_64& random, const simkernel::ChipConfig& config) : random_(random), config_(config) {}
+
+    DescriptorWords make() {
+        switch (below(6)) {
+            case 0: return transfer<simkernel::LoadFields>(simkernel::Opcode::load);
+            case 1: return transfer<simkernel::StoreFields>(simkernel::Opcode::store);
+            case 2: return fill();
+            case 3: return matmul();
+            case 4: return vector();
+            default: return {};
+        }
+    }
+
+private:
+    std::uint32_t below(std::uint64_t bound) { return static_cast<std::uint32_t>(random_() % bound); }
+    /// A local address at which `bytes` bytes fit, a multiple of 4.
+    std::uint32_t local(std::uint32_t bytes, bool accumulator) {
+        const std::uint32_t size = accumulator ? kAccBytes : kSpmBytes;
+        return below((size - bytes) / 4 + 1) * 4 | (accumulator ? simkernel::kAccBit : 0);
+    }
+
+    template <class Fields>
+    DescriptorWords transfer(simkernel::Opcode opcode) {
+        Fields f;
+        f.run_bytes = 1 + below(24);
+        f.count = {1 + below(4), 1 + below(4), 1, 1};
+        f.local_stride = {static_cast<std::int32_t>(f.run_bytes), 128, 0, 0};
+        f.ext_stride = {static_cast<std::int64_t>(f.run_bytes + below(2) * 40), 1024, 0, 0};
+        f.local_addr = local(512, below(4) == 0);
+        f.ext_addr = kHbmBase + below(kHbmBytes - 0x1000);
+        return p::descriptor(opcode, f);
+    }
+    DescriptorWords fill() {
+        simkernel::FillFields f;
+        f.run_bytes = 4 * (1 + below(20));
+        f.count = {1 + below(3), 1, 1, 1};
+        f.local_stride = {96, 0, 0, 0};
+        f.local_addr = local(3 * 96, below(4) == 0);
+        f.pattern = below(256);
+        f.pattern_bytes = 1;
+        return p::descriptor(simkernel::Opcode::fill, f);
+    }
+    DescriptorWords matmul() {
+        const std::uint32_t m = 1 + below(16), k = 1 + below(static_cast<std::uint64_t>(config_.mxu_rows)), n = 1 + below(8);
+        auto words = p::matmul(m, k, n, local(m * k, false), local(k * n, false), local(4 * m * n, true) & ~simkernel::kAccBit);
+        words[9] |= below(2) << 4;  // accumulate
+        return words;
+    }
+    DescriptorWords vector() {
+        const std::uint32_t count = 1 + below(64);
+        auto words = p::drain(count, local(4 * count, true) & ~simkernel::kAccBit, local(4 * count, false));
+        return words;
+    }
+
+    std::mt19937_64& random_;
+    const simkernel::ChipConfig& config_;
+};
+
+/// First and one past the last byte that a range may touch.
+std::pair<std::int64_t, std::int64_t> bounds(const AccessRange& range) {
+    auto low = static_cast<std::int64_t>(range.base), high = low + static_cast<std::int64_t>(range.run);
+    for (const auto& [count, stride] : range.dims) (stride < 0 ? low : high) += stride * (static_cast<std::int64_t>(count) - 1);
+    return {low, high};
+}
+
+bool conflict(const std::vector<AccessRange>& a, const std::vector<AccessRange>& b) {
+    for (const AccessRange& x : a)
+        for (const AccessRange& y : b) {
+            if (x.space != y.space || (!x.write && !y.write)) continue;
+            const auto [x_low, x_high] = bounds(x);
+            const auto [y_low, y_high] = bounds(y);
+            if (x_low < y_high && y_low < x_high) return true;
+        }
+    return false;
+}
+
+}  // namespace
+
+Program random_program(std::mt19937_64& random, std::size_t descriptors, const simkernel::ChipConfig& config) {
+    Maker maker(random, config);
+    Program program;
+    std::vector<simkernel::Engine> engines;
+    std::vector<std::vector<AccessRange>> touched;
+    std::array<std::uint32_t, 5> retired{};  // semaphore e counts the descriptors of engine e
+    std::vector<std::uint32_t> ordinal;
+    for (std::size_t i = 0; i < descriptors; ++i) {
+        DescriptorWords words = maker.make();
+        simkernel::Decoded decoded;
+        const simkernel::Fault fault = simkernel::decode(words, config, decoded);
+        EXPECT_FALSE(fault) << fault.text;
+        touched.push_back(simkernel::accesses(decoded, config));
+        engines.push_back(decoded.engine);
+        ordinal.push_back(++retired[static_cast<std::size_t>(decoded.engine)]);
+        std::array<std::uint32_t, 5> awaited{};
+        for (std::size_t j = 0; j < i; ++j)
+            if (engines[j] != decoded.engine && conflict(touched[i], touched[j])) awaited[static_cast<std::size_t>(engines[j])] = ordinal[j];
+        std::vector<p::Wait> waits;
+        for (std::uint32_t e = 0; e < awaited.size(); ++e)
+            if (awaited[e] != 0) waits.push_back({e, awaited[e]});
+        p::add_waits(words, waits);
+        p::add_signal(words, static_cast<std::uint32_t>(decoded.engine));
+        program.push_back(words);
+    }
+    return program;
+}
+
+void expect_interpreters_bytes(int programs, std::uint64_t seed, const simkernel::ChipConfig& config, ChipOptions options) {
+    Bench bench(config, std::move(options));
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < programs; ++i) {
+        const Program program = random_program(random, 10 + random() % 50, config);
+        const auto contents = pattern(kHbmBytes, static_cast<std::uint32_t>(i));
+        simkernel::SparseMemory memory(static_cast<std::uint64_t>(config.hbm_bytes));
+        simkernel::HbmOnly hbm(memory);
+        ASSERT_TRUE(memory.write(kHbmBase, std::as_bytes(std::span(contents))));
+        simkernel::Interpreter interpreter(config, hbm);
+        ASSERT_EQ(interpreter.run(program).status, JobStatus::done) << "program " << i;
+
+        bench.reset(2);
+        bench.put_values(kHbmBase, contents);
+        const auto record = bench.run(program);
+        ASSERT_EQ(record.status, static_cast<std::uint32_t>(JobStatus::done)) << "program " << i << " of seed " << seed << ": " << bench.chip.wait_graph();
+        std::vector<std::byte> expected(kHbmBytes);
+        ASSERT_TRUE(memory.read(kHbmBase, expected));
+        ASSERT_EQ(bench.get(kHbmBase, kHbmBytes), expected) << "HBM after program " << i << " of seed " << seed;
+        const auto same = [&](std::span<const std::byte> bytes, std::uint64_t address) {
+            return std::ranges::equal(bench.get(address, bytes.size()), bytes);
+        };
+        ASSERT_TRUE(same(interpreter.local().scratchpad(), region::spm)) << "scratchpad after program " << i << " of seed " << seed;
+        ASSERT_TRUE(same(interpreter.local().accumulator(), region::acc)) << "accumulator after program " << i << " of seed " << seed;
+    }
+}
+
+}  // namespace assay::chip::testing
