@@ -1,0 +1,139 @@
+#include "workloads/compile.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "simkernel/chip_config.hpp"
+#include "support/error.hpp"
+#include "workloads/lower/lower.hpp"
+#include "workloads/onnx/import.hpp"
+#include "workloads/passes/passes.hpp"
+#include "workloads/schedule/semaphores.hpp"
+
+namespace assay::workloads {
+namespace {
+
+/// Nodes that some graph output needs.
+std::vector<bool> live_nodes(const Graph& graph) {
+    std::vector<bool> live(static_cast<std::size_t>(graph.node_count()), false);
+    std::vector<ValueId> open = graph.outputs;
+    while (!open.empty()) {
+        const ValueId value = open.back();
+        open.pop_back();
+        const NodeId producer = graph.value(value).producer;
+        if (producer < 0 || live[static_cast<std::size_t>(producer)]) continue;
+        live[static_cast<std::size_t>(producer)] = true;
+        for (const ValueId input : graph.node(producer).inputs)
+            if (input != kNoValue) open.push_back(input);
+    }
+    return live;
+}
+
+class Compilation {
+public:
+    Compilation(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options)
+        : graph_(import_model(model, source, options)), options_(options), source_(source) {
+        if (options.precision != "native" && options.precision != "bf16")
+            throw Error(ErrorKind::usage, fmt::format("precision '{}' is unknown; use native or bf16", options.precision));
+        for (const ValueId output : graph_.outputs)
+            if (graph_.value(output).producer < 0)
+                problem_at_model(fmt::format("output '{}' is an input or a constant; a model must compute its outputs", graph_.value(output).name));
+        std::vector<NodeError> errors;
+        infer_and_fold(graph_, errors);
+        for (const NodeError& error : errors) report(error);
+        for (const ValueId output : graph_.outputs)
+            if (graph_.is_constant(output) && graph_.value(output).producer >= 0)
+                problem_at_model(fmt::format("output '{}' does not depend on the inputs; remove it", graph_.value(output).name));
+    }
+
+    /// Emits every layer that can be; reports each node that cannot.
+    void lower() {
+        lowering_.emplace(graph_, options_);
+        const auto live = live_nodes(graph_);
+        for (const ValueId input : graph_.inputs) {
+            if (std::none_of(live.begin(), live.end(), [](bool b) { return b; })) break;
+            try {
+                lowering_->place_input(input);
+            } catch (const NodeError& error) {
+                problem_at_model(fmt::format("input '{}': {}", graph_.value(input).name, error.what()));
+            }
+        }
+        for (const NodeId id : graph_.topological_order()) {
+            const Node& node = graph_.node(id);
+            if (!live[static_cast<std::size_t>(id)] || !ready(node)) continue;
+            try {
+                lower_node(*lowering_, id);
+            } catch (const NodeError& error) {
+                report(error);
+            }
+        }
+    }
+
+    simkernel::Program finish() {
+        simkernel::Program program = std::move(lowering_->program);
+        std::vector<Item>& stream = lowering_->emitter.stream();
+        insert_semaphores(stream);
+        program.descriptors.reserve(stream.size());
+        for (const Item& item : stream) {
+            program.descriptors.push_back(item.words);
+            program.debug.push_back({item.layer, item.tile});
+        }
+        program.chip = options_.chip.name;
+        program.config_hash = simkernel::config_hash(options_.chip);
+        program.precision = options_.precision;
+        program.model_path = source_.path;
+        program.model_sha256 = source_.sha256;
+        return program;
+    }
+
+    std::vector<Problem> problems() {
+        std::sort(problems_.begin(), problems_.end(), [](const Problem& a, const Problem& b) { return a.node < b.node; });
+        return problems_;
+    }
+
+private:
+    void problem_at_model(const std::string& text) { problems_.push_back({-1, "", "", graph_.file + ": " + text}); }
+    void report(const NodeError& error) {
+        const NodeId id = error.node;
+        if (id < 0) return problem_at_model(error.what());
+        const Node& node = graph_.node(id);
+        if (!reported_.insert(id).second) return;
+        const std::string op = op_with_version(node, graph_.opset);
+        problems_.push_back({node.index, node.name, op, fmt::format("{}: node '{}' ({}): {}", graph_.file, node.name, op, error.what())});
+    }
+    /// False when an input was not computed because an earlier node failed: that one was reported, this one is not at fault.
+    bool ready(const Node& node) const {
+        if (node.folded) return false;
+        for (const ValueId input : node.inputs)
+            if (input != kNoValue && !graph_.value(input).constant && !lowering_->has_view(input)) return false;
+        return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v == kNoValue || graph_.value(v).known || v != node.outputs[0]; });
+    }
+
+    Graph graph_;
+    const CompileOptions& options_;
+    ModelSource source_;
+    std::optional<Lowering> lowering_;
+    std::vector<Problem> problems_;
+    std::set<NodeId> reported_;
+};
+
+}  // namespace
+
+std::vector<Problem> check(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options) {
+    Compilation compilation(model, source, options);
+    compilation.lower();
+    return compilation.problems();
+}
+
+simkernel::Program compile(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options) {
+    Compilation compilation(model, source, options);
+    compilation.lower();
+    std::string text;
+    for (const Problem& problem : compilation.problems()) text += (text.empty() ? "" : "\n") + problem.text;
+    if (!text.empty()) throw Error(ErrorKind::bad_input, text);
+    return compilation.finish();
+}
+
+}  // namespace assay::workloads

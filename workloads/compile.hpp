@@ -1,0 +1,47 @@
+#pragma once
+// The compiler: an ONNX model and a chip in, a Program out. Stages: import, shapes and folding, fusion into layers, lowering of each layer
+// to tiles, semaphores. Deterministic: equal input gives equal bytes.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "aurum_contract.hpp"
+#include "simkernel/program.hpp"
+#include "support/tensor.hpp"
+
+namespace onnx {
+class ModelProto;
+}
+
+namespace assay::workloads {
+
+struct ModelSource {
+    std::string path;    ///< as the user gave it; its file name starts every message
+    std::string sha256;  ///< of the file
+};
+
+struct CompileOptions {
+    simkernel::ChipConfig chip;
+    std::string precision = "native";            ///< fp32 matrix work: "native" (three-way bf16 split) or "bf16"
+    std::map<std::string, std::int64_t> dims;    ///< dynamic dimensions by name
+    std::map<std::string, Shape> input_shapes;   ///< shapes of graph inputs, as the user's tensors have them
+    bool probes_all = true;                      ///< keep every intermediate tensor in HBM until the end
+    std::vector<std::string> probes;             ///< tensors to keep when not all are
+};
+
+/// One thing that the compiler cannot do.
+struct Problem {
+    int node = -1;     ///< index into graph.node; -1: the model as a whole
+    std::string name;  ///< the node's name
+    std::string op;    ///< "Resize-13"
+    std::string text;  ///< "model.onnx: node 'up_3' (Resize-13): mode="cubic" is not supported; use "nearest""
+};
+
+/// Throws Error(bad_input) holding every problem, a line each.
+simkernel::Program compile(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options);
+
+/// Every problem that compile would meet; empty when it would succeed. Throws Error(bad_input) only for a broken container (a value
+/// defined twice, a cycle, an unbound dynamic dimension).
+std::vector<Problem> check(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options);
+
+}  // namespace assay::workloads

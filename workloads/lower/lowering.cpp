@@ -1,0 +1,182 @@
+#include "workloads/lower/lowering.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "simkernel/exec/decode.hpp"
+#include "support/error.hpp"
+
+namespace assay::workloads {
+namespace {
+
+constexpr std::uint64_t kHbmAlign = 256;  // a burst of the narrowest preset that divides the interleave: tensors start on a channel boundary
+
+/// A graph input is laid out for its first reader that cares: channels last when that is a convolution or a pooling.
+bool wants_channels_last(const Graph& graph, ValueId value, int depth) {
+    static const std::set<std::string> spatial{"Conv", "QLinearConv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool",
+                                               "BatchNormalization"};
+    static const std::set<std::string> same{"QuantizeLinear", "DequantizeLinear", "Identity", "Add", "Sub", "Mul", "Div", "Relu", "Clip", "Pad"};
+    for (const NodeId reader : graph.consumers(value)) {
+        const Node& node = graph.node(reader);
+        if (spatial.contains(node.op)) return true;
+        if (depth > 0 && same.contains(node.op) && wants_channels_last(graph, node.outputs[0], depth - 1)) return true;
+    }
+    return false;
+}
+
+std::vector<int> identity(std::size_t rank) {
+    std::vector<int> perm(rank);
+    for (std::size_t i = 0; i < rank; ++i) perm[i] = static_cast<int>(i);
+    return perm;
+}
+
+}  // namespace
+
+simkernel::Dtype device_type(NodeId id, DType type) {
+    switch (type) {
+        case DType::f32: return simkernel::Dtype::f32;
+        case DType::i8: case DType::u8: return simkernel::Dtype::i8;
+        case DType::i32: return simkernel::Dtype::i32;
+        default: throw NodeError(id, fmt::format("a tensor of type {} at run time is not supported; use float32, int8, uint8 or int32", name_of(type)));
+    }
+}
+
+Lowering::Lowering(const Graph& g, const CompileOptions& o)
+    : graph(g), options(o), chip(o.chip), views_(static_cast<std::size_t>(g.value_count())),
+      has_view_(static_cast<std::size_t>(g.value_count()), false) {}
+
+std::uint64_t Lowering::allocate(std::uint64_t bytes) {
+    const std::uint64_t addr = next_;
+    next_ += (bytes + kHbmAlign - 1) / kHbmAlign * kHbmAlign;
+    program.hbm_bytes = addr + bytes;
+    if (next_ > static_cast<std::uint64_t>(chip.hbm_bytes))
+        throw Error(ErrorKind::bad_input, fmt::format("{}: tensors and constants need more than hbm.bytes = {}; use a larger chip or a smaller batch",
+                                                      graph.file, chip.hbm_bytes));
+    return addr;
+}
+
+void Lowering::place_input(ValueId id) {
+    const std::size_t rank = graph.value(id).shape.size();
+    std::vector<int> perm = identity(rank);
+    if ((rank == 3 || rank == 4) && wants_channels_last(graph, id, 6)) std::rotate(perm.begin() + 1, perm.begin() + 2, perm.end());
+    materialize(-1, id, perm);
+    program.tensors.back().role = simkernel::Role::input;
+}
+
+const Operand& Lowering::materialize(NodeId id, ValueId value, std::vector<int> perm) {
+    const Value& v = graph.value(value);
+    const simkernel::Dtype type = device_type(id, v.dtype);
+    simkernel::TensorSlot slot;
+    slot.name = v.name;
+    slot.dtype = v.dtype;
+    slot.shape = v.shape;
+    slot.perm = std::move(perm);
+    slot.offset_128 = v.dtype == DType::u8;
+    slot.bytes = static_cast<std::uint64_t>(element_count(v.shape)) * simkernel::size_of(type);
+    slot.addr = {allocate(slot.bytes)};
+    slot.role = v.is_output ? simkernel::Role::output : simkernel::Role::intermediate;
+    addr_[value] = slot.addr.value;
+    Operand view;
+    view.device = value;
+    view.shape = v.shape;
+    view.strides.assign(v.shape.size(), 0);
+    std::int64_t stride = 1;
+    for (std::size_t i = slot.perm.size(); i-- > 0;) {
+        const auto dim = static_cast<std::size_t>(slot.perm[i]);
+        view.strides[dim] = stride;
+        stride *= v.shape[dim];
+    }
+    program.tensors.push_back(std::move(slot));
+    set_view(value, std::move(view));
+    return views_[static_cast<std::size_t>(value)];
+}
+
+void Lowering::set_view(ValueId value, Operand view) {
+    views_[static_cast<std::size_t>(value)] = std::move(view);
+    has_view_[static_cast<std::size_t>(value)] = true;
+}
+
+Operand Lowering::operand(NodeId id, ValueId value) {
+    if (has_view(value)) return views_[static_cast<std::size_t>(value)];
+    const Value& v = graph.value(value);
+    if (!v.constant) throw NodeError(id, fmt::format("input '{}' was not computed, because the node that makes it is not supported", v.name));
+    (void)device_type(id, v.dtype);
+    Operand view;
+    view.device = value;
+    view.constant = true;
+    view.shape = v.shape;
+    view.strides = row_major_strides(v.shape);
+    set_view(value, view);
+    return view;
+}
+
+void Lowering::place_constant(NodeId id, ValueId value) {
+    if (addr_.contains(value)) return;
+    const Value& v = graph.value(value);
+    std::vector<std::byte> bytes = v.constant->bytes;
+    if (v.dtype == DType::u8)
+        for (std::byte& b : bytes) b ^= std::byte{0x80};  // value - 128 in two's complement
+    if (v.dtype == DType::f32)
+        for (std::int64_t i = 0; i < v.constant->count(); ++i)
+            if (std::isnan(v.constant->as<float>()[i]))
+                throw NodeError(id, fmt::format("constant '{}' holds NaN at element {}; repair the model", v.name, i));
+    simkernel::ConstantSlot slot;
+    slot.name = v.origin.empty() ? v.name : v.origin;
+    slot.dtype = device_type(id, v.dtype);
+    if (!v.origin.empty())
+        for (std::int64_t i = 0; i < v.constant->count(); ++i)
+            slot.element_offset.push_back(i * static_cast<std::int64_t>(simkernel::size_of(slot.dtype)));
+    addr_[value] = add_constant(std::move(bytes), std::move(slot)).value;
+}
+
+std::uint64_t Lowering::addr_of(const Operand& operand, std::int64_t element) const {
+    const auto it = addr_.find(operand.device);
+    ASSAY_CHECK(it != addr_.end(), "an operand must have a place in HBM before it is addressed");
+    return it->second + static_cast<std::uint64_t>(operand.offset + element) * simkernel::size_of(type_of(operand));
+}
+
+simkernel::Dtype Lowering::type_of(const Operand& operand) const { return device_type(-1, graph.value(operand.device).dtype); }
+
+simkernel::DeviceAddr Lowering::add_constant(std::vector<std::byte> bytes, simkernel::ConstantSlot slot) {
+    slot.addr = {allocate(bytes.size())};
+    slot.bytes = bytes.size();
+    program.constants.push_back({slot.addr, std::move(bytes)});
+    program.constant_slots.push_back(slot);
+    return slot.addr;
+}
+
+void Lowering::begin_layer() { emitter.begin_layer(static_cast<std::uint32_t>(program.layers.size())); }
+
+void Lowering::end_layer(simkernel::Layer layer, NodeId main, std::vector<NodeId> nodes, const std::vector<Operand>& inputs, ValueId output) {
+    layer.first_descriptor = emitter.size();
+    layer.descriptor_count = emitter.end_layer();
+    layer.name = graph.node(main).name;
+    layer.op = joined_ops(graph, nodes);
+    layer.output = graph.value(output).name;
+    for (const NodeId node : nodes) done.insert(node);
+    for (const Operand& input : inputs) {
+        nodes.insert(nodes.end(), input.path.begin(), input.path.end());
+        const std::string& name = graph.value(input.device).name;
+        if (!input.constant && std::find(layer.inputs.begin(), layer.inputs.end(), name) == layer.inputs.end()) layer.inputs.push_back(name);
+    }
+    for (const NodeId node : nodes) layer.nodes.push_back(graph.node(node).index);
+    std::sort(layer.nodes.begin(), layer.nodes.end());
+    layer.nodes.erase(std::unique(layer.nodes.begin(), layer.nodes.end()), layer.nodes.end());
+    program.layers.push_back(std::move(layer));
+}
+
+std::uint32_t Lowering::scratchpad_base(std::uint64_t bytes) const {
+    const auto total = static_cast<std::uint64_t>(chip.spm_bytes);
+    ASSAY_CHECK(bytes <= total, "a layer's plan must fit the scratchpad");
+    return program.layers.size() % 2 == 0 ? 0 : static_cast<std::uint32_t>((total - bytes) / 64 * 64);
+}
+
+std::string joined_ops(const Graph& graph, const std::vector<NodeId>& nodes) {
+    std::string text;
+    for (const NodeId node : nodes) text += (text.empty() ? "" : "+") + graph.node(node).op;
+    return text;
+}
+
+}  // namespace assay::workloads

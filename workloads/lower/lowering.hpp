@@ -1,0 +1,66 @@
+#pragma once
+// State shared by the lowerings of one compilation: where every tensor lies, which nodes are done, and the program under construction.
+#include <map>
+#include <set>
+
+#include "simkernel/program.hpp"
+#include "workloads/compile.hpp"
+#include "workloads/graph/graph.hpp"
+#include "workloads/lower/operand.hpp"
+#include "workloads/schedule/emitter.hpp"
+
+namespace assay::workloads {
+
+/// Element type on the device of a host type. Throws NodeError for one that the chip does not hold.
+simkernel::Dtype device_type(NodeId id, DType type);
+
+class Lowering {
+public:
+    Lowering(const Graph& graph, const CompileOptions& options);
+
+    const Graph& graph;
+    const CompileOptions& options;
+    const simkernel::ChipConfig& chip;
+    simkernel::Program program;
+    Emitter emitter;
+
+    /// Places every graph input. `perm` as in TensorSlot.
+    void place_input(ValueId id);
+    /// Gives a computed value its place in HBM and returns the view of it.
+    const Operand& materialize(NodeId id, ValueId value, std::vector<int> perm);
+
+    /// The view of a value; constants are placed in the constant image when asked for. Throws NodeError if `id` cannot read it.
+    Operand operand(NodeId id, ValueId value);
+    bool has_view(ValueId value) const { return has_view_[static_cast<std::size_t>(value)]; }
+    void set_view(ValueId value, Operand view);
+    /// Places a constant element for element (uint8 shifted by -128), once.
+    void place_constant(NodeId id, ValueId value);
+
+    std::uint64_t addr_of(const Operand& operand, std::int64_t element = 0) const;
+    simkernel::Dtype type_of(const Operand& operand) const;
+
+    /// Adds bytes to the constant image; `slot` says what they are (addr and bytes are filled in).
+    simkernel::DeviceAddr add_constant(std::vector<std::byte> bytes, simkernel::ConstantSlot slot);
+
+    /// One layer: emits between begin and end. `nodes` is sorted and made unique; view nodes of the operands are part of it.
+    void begin_layer();
+    void end_layer(simkernel::Layer layer, NodeId main, std::vector<NodeId> nodes, const std::vector<Operand>& inputs, ValueId output);
+
+    /// Scratchpad base for a layer that needs `bytes`: layers alternate between the two ends, so that a small layer's first loads need not
+    /// wait for the layer before.
+    std::uint32_t scratchpad_base(std::uint64_t bytes) const;
+
+    std::set<NodeId> done;  ///< nodes that run in a layer already emitted
+
+private:
+    std::uint64_t allocate(std::uint64_t bytes);
+    std::vector<Operand> views_;
+    std::vector<bool> has_view_;
+    std::map<ValueId, std::uint64_t> addr_;  ///< device tensors and placed constants
+    std::uint64_t next_ = 0;
+};
+
+/// "Conv+Relu+QuantizeLinear": the operators of the nodes without the views.
+std::string joined_ops(const Graph& graph, const std::vector<NodeId>& nodes);
+
+}  // namespace assay::workloads

@@ -1,0 +1,70 @@
+#pragma once
+// A matrix layer in one normal form: Conv, Gemm and MatMul are all a window over [N,H,W,C] times weights [O][C][KH][KW], drained through the
+// vector unit. Gemm is a 1x1 window over an image one row high.
+#include <array>
+
+#include "workloads/lower/epilogue.hpp"
+#include "workloads/lower/lowering.hpp"
+#include "workloads/passes/window.hpp"
+
+namespace assay::workloads {
+
+/// Constant weights: element (o, c, kh, kw) is at the sum of index * stride, c within the group.
+struct ConstantWeights {
+    ValueId value = kNoValue;
+    std::array<std::int64_t, 4> strides{};
+    /// Integer layers: the quantised tensor behind `value`, one scale and zero point for each output.
+    std::shared_ptr<const Tensor> integers;
+    std::vector<float> scale;
+    std::vector<std::int32_t> zero_point;
+};
+
+/// Weights that are an activation: element (k, n), 1x1 windows and one group only.
+struct DynamicWeights {
+    Operand operand;
+    std::int64_t k_stride = 0, n_stride = 0;
+};
+
+/// One of several equal problems of a batched MatMul; offsets in elements.
+struct Repeat {
+    std::int64_t x = 0, w = 0, y = 0;
+};
+
+/// value = accumulator * scale[o] + shift[o], per output.
+struct Affine {
+    std::vector<double> scale, shift;
+    explicit Affine(std::size_t outputs) : scale(outputs, 1.0), shift(outputs, 0.0) {}
+};
+
+struct MatrixSpec {
+    NodeId main = -1;
+    std::vector<NodeId> nodes;
+    bool integer = false;
+    Operand x;
+    std::array<std::int64_t, 4> x_strides{};  ///< elements, by n, h, w, c
+    std::int64_t batch = 1, channels = 1, outputs = 1, groups = 1;
+    Window window;
+    std::optional<ConstantWeights> weights;
+    std::optional<DynamicWeights> dynamic;
+    std::vector<Repeat> repeats{1};
+    std::vector<std::int32_t> integer_bias;   ///< integer layers: added to the accumulator, exactly
+    Affine affine{0};
+    Epilogue tail;
+    Operand out;
+    std::array<std::int64_t, 4> out_strides{};  ///< elements, by n, h, w, o
+};
+
+/// Follows what the drain can do: bias Adds, BatchNormalization (of images), activations, QuantizeLinear. `channel_dim` is the dimension of
+/// the outputs in the ONNX result.
+void follow_matrix(const Lowering& lowering, MatrixSpec& spec, ValueId result, std::size_t channel_dim);
+
+/// The values of a constant when it varies along one dimension at most (counted in a result of shape `shape`): one for each output.
+std::optional<std::vector<double>> per_channel(const Value& constant, const Shape& shape, std::size_t channel_dim);
+
+/// Plans, packs, emits and records the layer. The output must be materialised.
+void emit_matrix_layer(Lowering& lowering, MatrixSpec spec);
+
+/// Integer weights of a DequantizeLinear of a constant, if quantised by tensor or along `output_axis`.
+bool bind_integer_weights(const Graph& graph, ConstantWeights& weights, std::int64_t outputs, std::int64_t output_axis);
+
+}  // namespace assay::workloads

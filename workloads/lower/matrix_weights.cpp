@@ -1,0 +1,138 @@
+#include "workloads/lower/matrix_weights.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "simkernel/numerics/formats.hpp"
+
+namespace assay::workloads {
+namespace {
+
+/// Position of (o, c, kh, kw) in the ONNX tensor; c counts within the group.
+std::int64_t source_index(const ConstantWeights& w, std::int64_t o, std::int64_t c, std::int64_t kh, std::int64_t kw) {
+    return o * w.strides[0] + c * w.strides[1] + kh * w.strides[2] + kw * w.strides[3];
+}
+
+/// The three-way split of docs/numerics.md: each part is the bf16 nearest to what the parts before leave.
+std::array<std::uint16_t, 3> split_bf16(float value) {
+    std::array<std::uint16_t, 3> parts{};
+    float rest = value;
+    for (std::uint16_t& part : parts) {
+        part = simkernel::bf16_from_f32(std::bit_cast<std::uint32_t>(rest));
+        const float taken = std::bit_cast<float>(simkernel::f32_from_bf16(part));
+        rest = std::isfinite(taken) ? rest - taken : 0.0f;
+    }
+    return parts;
+}
+
+class Packer {
+public:
+    Packer(Lowering& l, const MatrixSpec& spec, const MatrixPlan& plan) : l_(l), spec_(spec), plan_(plan), w_(*spec.weights) {
+        const Value& v = l.graph.value(w_.value);
+        if (spec.integer) {
+            tensor_ = w_.integers.get();
+        } else {
+            tensor_ = v.constant.get();
+            for (std::int64_t i = 0; i < tensor_->count(); ++i)
+                if (!std::isfinite(tensor_->as<float>()[i]))
+                    throw NodeError(spec.main, fmt::format("weight '{}' holds {} at element {}; repair the model", v.name, tensor_->as<float>()[i], i));
+        }
+        if (!v.origin.empty()) offsets_.assign(static_cast<std::size_t>(tensor_->count()), 0);
+    }
+
+    PackedWeights pack() {
+        PackedWeights packed;
+        std::int64_t total = 0;
+        for (const Block& b : plan_.blocks) {
+            const std::int64_t bytes = area() * b.depth * b.count * plan_.element * plan_.weight_planes;
+            packed.block_offset.push_back(total);
+            packed.block_bytes.push_back(bytes);
+            total += bytes;
+        }
+        image_.resize(static_cast<std::size_t>(total));
+        for (std::size_t i = 0; i < plan_.blocks.size(); ++i)
+            for (std::int64_t s = 0; s < plan_.slabs_of(plan_.blocks[i]); ++s)
+                pack_slab(plan_.blocks[i], s, packed.block_offset[i], packed);
+        const Value& v = l_.graph.value(w_.value);
+        simkernel::ConstantSlot slot;
+        slot.name = v.origin.empty() ? v.name : v.origin;
+        slot.dtype = spec_.integer ? simkernel::Dtype::i8 : simkernel::Dtype::bf16;
+        slot.element_offset = std::move(offsets_);
+        packed.addr = l_.add_constant(std::move(image_), std::move(slot)).value;
+        return packed;
+    }
+
+private:
+    std::int64_t area() const { return spec_.window.kernel[0] * spec_.window.kernel[1]; }
+
+    void pack_slab(const Block& b, std::int64_t slab, std::int64_t base, const PackedWeights& packed) {
+        const std::int64_t depth = slab_depth(plan_, b, slab), first = slab * plan_.slab;
+        const std::int64_t in = spec_.channels / spec_.groups, out = spec_.outputs / spec_.groups;
+        std::array<std::int64_t, 3> at{};
+        for (int p = 0; p < plan_.weight_planes; ++p) at[static_cast<std::size_t>(p)] = base + packed.offset(spec_, plan_, b, slab, p);
+        std::int64_t row = 0;
+        for (std::int64_t kh = 0; kh < spec_.window.kernel[0]; ++kh)
+            for (std::int64_t kw = 0; kw < spec_.window.kernel[1]; ++kw)
+                for (std::int64_t c = 0; c < depth; ++c, ++row)
+                    for (std::int64_t n = 0; n < b.count; ++n) {
+                        const std::int64_t o = b.first + n;
+                        // Off the diagonal of grouped blocks nothing is read: those pairs take no part.
+                        const std::int64_t group = o / out, channel = b.channel + first + c;
+                        if (channel / in != group) continue;
+                        write(at, (row * b.count + n) * plan_.element, o, source_index(w_, o, channel - group * in, kh, kw));
+                    }
+    }
+
+    void write(const std::array<std::int64_t, 3>& at, std::int64_t offset, std::int64_t o, std::int64_t index) {
+        if (!offsets_.empty()) offsets_[static_cast<std::size_t>(index)] = at[0] + offset;
+        if (spec_.integer) {
+            const std::int32_t value = static_cast<std::int32_t>(tensor_->integer(index)) - w_.zero_point[static_cast<std::size_t>(o)];
+            const std::int32_t first = std::clamp(value, -128, 127);
+            image_[static_cast<std::size_t>(at[0] + offset)] = static_cast<std::byte>(first);
+            if (plan_.weight_planes > 1) image_[static_cast<std::size_t>(at[1] + offset)] = static_cast<std::byte>(value - first);
+            return;
+        }
+        const auto parts = split_bf16(tensor_->as<float>()[index]);
+        for (int p = 0; p < plan_.weight_planes; ++p)
+            std::memcpy(&image_[static_cast<std::size_t>(at[static_cast<std::size_t>(p)] + offset)], &parts[static_cast<std::size_t>(p)], 2);
+    }
+
+    Lowering& l_;
+    const MatrixSpec& spec_;
+    const MatrixPlan& plan_;
+    const ConstantWeights& w_;
+    const Tensor* tensor_ = nullptr;
+    std::vector<std::byte> image_;
+    std::vector<std::int64_t> offsets_;
+};
+
+}  // namespace
+
+std::int64_t slab_depth(const MatrixPlan& plan, const Block& block, std::int64_t slab) { return std::min(plan.slab, block.depth - slab * plan.slab); }
+
+std::int64_t PackedWeights::offset(const MatrixSpec& spec, const MatrixPlan& plan, const Block& block, std::int64_t slab, int plane) const {
+    const std::int64_t row = spec.window.kernel[0] * spec.window.kernel[1] * block.count * plan.element;
+    return slab * plan.slab * row * plan.weight_planes + plane * slab_depth(plan, block, slab) * row;
+}
+
+PackedWeights pack_weights(Lowering& l, const MatrixSpec& spec, const MatrixPlan& plan) { return Packer(l, spec, plan).pack(); }
+
+std::vector<std::int32_t> weight_sums(const MatrixSpec& spec) {
+    const ConstantWeights& w = *spec.weights;
+    std::vector<std::int32_t> sums;
+    for (std::int64_t o = 0; o < spec.outputs; ++o) {
+        std::uint32_t sum = 0;
+        for (std::int64_t c = 0; c < spec.channels / spec.groups; ++c)
+            for (std::int64_t kh = 0; kh < spec.window.kernel[0]; ++kh)
+                for (std::int64_t kw = 0; kw < spec.window.kernel[1]; ++kw)
+                    sum += static_cast<std::uint32_t>(static_cast<std::int32_t>(w.integers->integer(source_index(w, o, c, kh, kw))) - w.zero_point[static_cast<std::size_t>(o)]);
+        sums.push_back(static_cast<std::int32_t>(sum));
+    }
+    return sums;
+}
+
+}  // namespace assay::workloads

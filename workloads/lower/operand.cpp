@@ -1,0 +1,113 @@
+#include "workloads/lower/operand.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace assay::workloads {
+namespace {
+
+const char* const kRelabels[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"};
+
+}  // namespace
+
+std::vector<std::int64_t> row_major_strides(const Shape& shape) {
+    std::vector<std::int64_t> strides(shape.size(), 1);
+    for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+    return strides;
+}
+
+std::optional<std::vector<std::int64_t>> reshape_strides(const Shape& from, const std::vector<std::int64_t>& strides, const Shape& to) {
+    // Runs of `from` dimensions that are contiguous among themselves can be cut anew; dimensions of extent 1 have no stride to respect.
+    std::vector<std::int64_t> extent, stride;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        if (from[i] == 1) continue;
+        if (!extent.empty() && stride.back() == strides[i] * from[i]) {
+            extent.back() *= from[i];
+            stride.back() = strides[i];
+        } else {
+            extent.push_back(from[i]);
+            stride.push_back(strides[i]);
+        }
+    }
+    std::vector<std::int64_t> result(to.size(), 0);
+    std::size_t run = extent.size();
+    std::int64_t left = 1, at = 0;
+    for (std::size_t i = to.size(); i-- > 0;) {
+        if (to[i] == 1) continue;
+        if (left == 1) {
+            if (run == 0) return std::nullopt;
+            --run;
+            left = extent[run];
+            at = stride[run];
+        }
+        if (left % to[i] != 0) return std::nullopt;
+        result[i] = at;
+        at *= to[i];
+        left /= to[i];
+    }
+    if (left != 1 || run != 0) return std::nullopt;
+    return result;
+}
+
+Quantization tensor_quantization(const Graph& graph, NodeId id, ValueId scale, ValueId zero, DType type) {
+    if (!graph.is_constant(scale) || (zero != kNoValue && !graph.is_constant(zero)))
+        throw NodeError(id, "scale and zero point must be constants; export with static quantisation");
+    const Tensor& s = *graph.value(scale).constant;
+    if (s.count() != 1) throw NodeError(id, "a scale by axis is supported for constant weights only; quantise activations by tensor");
+    if (s.dtype != DType::f32) throw NodeError(id, fmt::format("a scale of type {} is not supported; use float32", name_of(s.dtype)));
+    if (type != DType::i8 && type != DType::u8) throw NodeError(id, fmt::format("quantised type {} is not supported; use int8 or uint8", name_of(type)));
+    Quantization q;
+    q.scale = s.as<float>()[0];
+    if (!(q.scale > 0) || q.scale > 3.4e38f) throw NodeError(id, fmt::format("scale {} must be positive and finite; repair the model", q.scale));
+    if (zero != kNoValue) q.zero_point = static_cast<std::int32_t>(graph.value(zero).constant->integer(0));
+    if (type == DType::u8) q.zero_point -= 128;
+    return q;
+}
+
+std::optional<Operand> view_through(const Graph& graph, NodeId id, const Operand& input) {
+    const Node& node = graph.node(id);
+    Operand out = input;
+    out.shape = graph.value(node.outputs[0]).shape;
+    out.path.push_back(id);
+    if (node.op == "DequantizeLinear") {
+        const DType type = graph.value(node.inputs[0]).dtype;
+        if (type == DType::i32 || input.quantization) return std::nullopt;
+        out.quantization = tensor_quantization(graph, id, node.input(1), node.input(2), type);
+        return out;
+    }
+    if (node.op == "QuantizeLinear") {
+        // Quantising what was dequantised with the same parameters gives the same integers.
+        const DType to = graph.value(node.outputs[0]).dtype;
+        if (!input.quantization || graph.value(input.device).dtype != to) return std::nullopt;
+        if (!(tensor_quantization(graph, id, node.input(1), node.input(2), to) == *input.quantization)) return std::nullopt;
+        out.quantization.reset();
+        return out;
+    }
+    if (node.op == "Transpose") {
+        auto perm = node.integers("perm");
+        if (perm.empty())
+            for (std::size_t i = input.shape.size(); i-- > 0;) perm.push_back(static_cast<std::int64_t>(i));
+        for (std::size_t i = 0; i < perm.size(); ++i) out.strides[i] = input.strides[static_cast<std::size_t>(perm[i])];
+        return out;
+    }
+    if (std::find(std::begin(kRelabels), std::end(kRelabels), node.op) != std::end(kRelabels)) {
+        const auto strides = reshape_strides(input.shape, input.strides, out.shape);
+        if (!strides) return std::nullopt;
+        out.strides = *strides;
+        return out;
+    }
+    return std::nullopt;
+}
+
+Operand broadcast_to(const Operand& operand, const Shape& shape) {
+    Operand out = operand;
+    out.shape = shape;
+    out.strides.assign(shape.size(), 0);
+    const std::size_t lead = shape.size() - operand.shape.size();
+    for (std::size_t i = 0; i < operand.shape.size(); ++i)
+        if (operand.shape[i] != 1) out.strides[lead + i] = operand.strides[i];
+    return out;
+}
+
+}  // namespace assay::workloads

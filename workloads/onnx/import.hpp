@@ -1,0 +1,15 @@
+#pragma once
+// ONNX protobuf to Graph: names, attributes, constants and bound input shapes. No operator semantics.
+#include "workloads/compile.hpp"
+#include "workloads/graph/graph.hpp"
+
+namespace assay::workloads {
+
+/// Throws Error(bad_input): opset out of range, an unbound dynamic dimension, an input shape that contradicts the model, a value defined
+/// twice or never.
+Graph import_model(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options);
+
+/// "Conv-11": the operator with the version of its schema under the model's opset (the opset itself when the schema is unknown).
+std::string op_with_version(const Node& node, int opset);
+
+}  // namespace assay::workloads
