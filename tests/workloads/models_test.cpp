@@ -81,8 +81,8 @@ std::vector<Case> all_cases() {
     return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PublishedModel, ::testing::ValuesIn(all_cases()), [](const auto& info) {
-    std::string name = info.param.model + "_" + info.param.chip.substr(6) + "_" + info.param.precision;
+INSTANTIATE_TEST_SUITE_P(All, PublishedModel, ::testing::ValuesIn(all_cases()), [](const auto& suite) {
+    std::string name = suite.param.model + "_" + suite.param.chip.substr(6) + "_" + suite.param.precision;
     for (char& ch : name)
         if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
     return name;

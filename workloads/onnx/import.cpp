@@ -1,7 +1,6 @@
 #include "workloads/onnx/import.hpp"
 
 #include <fmt/core.h>
-#include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 
 #include <filesystem>
@@ -9,6 +8,7 @@
 
 #include "support/error.hpp"
 #include "support/onnx/onnx_file.hpp"
+#include "workloads/onnx/op_versions.hpp"
 
 namespace assay::workloads {
 namespace {
@@ -79,9 +79,8 @@ Shape bind_shape(const onnx::ValueInfoProto& info, const std::string& file, cons
 }  // namespace
 
 std::string op_with_version(const Node& node, int opset) {
-    const auto* schema = onnx::OpSchemaRegistry::Schema(node.op, opset, node.domain);
-    const std::string prefix = node.domain.empty() ? "" : node.domain + ".";
-    return fmt::format("{}{}-{}", prefix, node.op, schema ? schema->SinceVersion() : opset);
+    if (!node.domain.empty()) return fmt::format("{}.{}", node.domain, node.op);
+    return fmt::format("{}-{}", node.op, schema_version(node.op, opset));
 }
 
 Graph import_model(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options) {

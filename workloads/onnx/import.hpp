@@ -9,7 +9,7 @@ namespace assay::workloads {
 /// twice or never.
 Graph import_model(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options);
 
-/// "Conv-11": the operator with the version of its schema under the model's opset (the opset itself when the schema is unknown).
+/// "Conv-11": the operator with the version of its schema under the model's opset ("com.microsoft.Gelu" outside ai.onnx).
 std::string op_with_version(const Node& node, int opset);
 
 }  // namespace assay::workloads
