@@ -251,8 +251,8 @@ private:
     const std::vector<Chunk>& chunks(const Block& block, std::int64_t slab) {
         const auto [first, depth] = slice(block, slab);
         const std::int64_t pitch = depth * p_.element, line = tile_.in_cols(s_.window) * pitch, used = slab_depth(p_, block, slab);
-        auto& cached = chunks_[{used, pitch, line}];
-        if (cached.empty()) cached = chunks_of(s_, used, p_.element, pitch, line, l_.chip.mxu_rows, p_.weight_mode == WeightMode::piece ? p_.piece_k : 0);
+        auto& cached = chunks_[{used, pitch, line, block.group_k}];
+        if (cached.empty()) cached = chunks_of(s_, used, p_.element, pitch, line, l_.chip.mxu_rows, p_.weight_mode == WeightMode::piece ? p_.piece_k : 0, block.group_k != 0);
         return cached;
     }
 
@@ -336,7 +336,7 @@ private:
     Tile tile_;
     std::int64_t step_ = 0;
     std::vector<std::int64_t> image_key_, weight_key_, params_key_;
-    std::map<std::array<std::int64_t, 3>, std::vector<Chunk>> chunks_;
+    std::map<std::array<std::int64_t, 4>, std::vector<Chunk>> chunks_;
 };
 
 std::uint64_t macs_of(const MatrixSpec& s) {

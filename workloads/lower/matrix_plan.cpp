@@ -10,6 +10,9 @@
 namespace assay::workloads {
 namespace {
 
+constexpr std::int64_t kTiles = 4;              // load, compute, drain and store of four tiles overlap
+constexpr std::int64_t kRowsPerWeightLoad = 4;  // loading a pass' weights takes mxu.rows cycles: at most a fifth of the pass
+
 std::int64_t kernel_area(const MatrixSpec& spec) { return spec.window.kernel[0] * spec.window.kernel[1]; }
 
 std::vector<Block> blocks_of(const MatrixSpec& spec, const simkernel::ChipConfig& chip) {
@@ -108,7 +111,11 @@ void choose_weight_mode(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p
 bool fit_tile(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
     std::int64_t columns = 1;
     for (const Block& b : p.blocks) columns = std::max(columns, b.count);
-    const std::int64_t most = std::max<std::int64_t>(1, l.chip.acc_bytes / 2 / (columns * 4));
+    // Two accumulator buffers, so that a tile drains while the next is computed; and at least kTiles tiles, so that there is a next one,
+    // unless they would be too short to hide the loading of the array's weights.
+    const std::int64_t pixels = spec.batch * spec.window.out[0] * spec.window.out[1];
+    const std::int64_t useful = std::max(kRowsPerWeightLoad * l.chip.mxu_rows, (pixels + kTiles - 1) / kTiles);
+    const std::int64_t most = std::clamp<std::int64_t>(l.chip.acc_bytes / 2 / (columns * 4), 1, useful);
     p.tile_cols = std::min(spec.window.out[1], most);
     p.tile_rows = std::min(spec.window.out[0], std::max<std::int64_t>(1, most / p.tile_cols));
     p.tile_batch = p.tile_rows == spec.window.out[0] && p.tile_cols == spec.window.out[1]
@@ -163,7 +170,7 @@ MatrixPlan plan_matrix(const Lowering& l, const MatrixSpec& spec, std::int64_t p
 }
 
 std::vector<Chunk> chunks_of(const MatrixSpec& spec, std::int64_t depth, std::int64_t element, std::int64_t pitch, std::int64_t line, std::int64_t rows,
-                             std::int64_t piece_k) {
+                             std::int64_t piece_k, bool grouped) {
     const Window& w = spec.window;
     std::vector<Chunk> chunks;
     std::int64_t k = 0;
@@ -176,8 +183,8 @@ std::vector<Chunk> chunks_of(const MatrixSpec& spec, std::int64_t depth, std::in
     };
     const std::int64_t down = w.dilation[0] * line, across = w.dilation[1] * pitch;
     const std::int64_t kh_count = w.kernel[0];
-    // Undilated full-depth rows of the window are contiguous in the tile: one run of kw*c.
-    const bool joined = w.kernel[1] == 1 || (w.dilation[1] == 1 && depth * element == pitch);
+    // Undilated full-depth rows of the window are contiguous in the tile: one run of kw*c. In grouped mode a chunk must start at a period.
+    const bool joined = w.kernel[1] == 1 || (!grouped && w.dilation[1] == 1 && depth * element == pitch);
     const std::int64_t run = joined ? w.kernel[1] * depth : depth, runs = joined ? 1 : w.kernel[1];
     if (run * runs <= rows) {
         const std::int64_t together = piece_k > 0 ? std::max<std::int64_t>(1, std::min(rows, piece_k) / (run * runs)) : rows / (run * runs);
@@ -200,7 +207,7 @@ std::string describe(const MatrixSpec& spec, const MatrixPlan& p, const simkerne
     const Window& w = spec.window;
     const std::int64_t pitch = (p.whole_depth ? spec.channels : depth) * p.element;
     const std::int64_t in_cols = (p.tile_cols - 1) * w.stride[1] + w.reach(1);
-    const auto chunks = chunks_of(spec, depth, p.element, pitch, in_cols * pitch, chip.mxu_rows, 0);
+    const auto chunks = chunks_of(spec, depth, p.element, pitch, in_cols * pitch, chip.mxu_rows, 0, b.group_k != 0);
     std::string text = fmt::format("K={} in {} chunks", kernel_area(spec) * b.depth / (b.group_k ? b.depth / b.group_k : 1), chunks.size() * static_cast<std::size_t>(p.slabs_of(b)));
     if (p.slab_count > 1) text += fmt::format(" ({} slabs of {} channels)", p.slab_count, p.slab);
     const auto tiles = [](std::int64_t all, std::int64_t one) { return (all + one - 1) / one; };

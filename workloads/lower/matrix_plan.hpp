@@ -55,9 +55,9 @@ struct MatrixPlan {
 MatrixPlan plan_matrix(const Lowering& lowering, const MatrixSpec& spec, std::int64_t params, std::size_t drain_segments);
 
 /// The K of one block and slab (`depth` channels), in the order (kh, kw, c), cut for the array. `pitch` is bytes between pixels of the tile
-/// and `line` between its rows.
+/// and `line` between its rows. Grouped chunks hold whole periods of `depth`.
 std::vector<Chunk> chunks_of(const MatrixSpec& spec, std::int64_t depth, std::int64_t element, std::int64_t pitch, std::int64_t line, std::int64_t rows,
-                             std::int64_t piece_k);
+                             std::int64_t piece_k, bool grouped);
 
 std::string describe(const MatrixSpec& spec, const MatrixPlan& plan, const simkernel::ChipConfig& chip);
 
