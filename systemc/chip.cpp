@@ -50,7 +50,6 @@ public:
                 registers.job_completed();
                 timeline.job_completed(at);
             });
-        if (options.silicon_shaped) hbm.memory().clear(contents_seed());
         scramble();
     }
 
@@ -85,16 +84,18 @@ private:
         noc.drop_traffic();
         host_link.reset();
     }
-    /// Chip reset: traffic, jitter and SRAM contents as after power-on. HBM keeps its contents, except on a silicon-shaped chip.
+    /// Chip reset: traffic, jitter and the contents of HBM and SRAMs as after power-on.
     void reset() {
         drop_traffic();
         noc.reset();
         ++resets_;
-        if (options.silicon_shaped) hbm.memory().clear(contents_seed());
         scramble();
     }
+    /// Zero, or on a silicon-shaped chip what nobody can rely upon.
     void scramble() {
-        for (auto& core : cores) core->scramble(options.silicon_shaped ? contents_seed() : 0);
+        const std::uint64_t seed = options.silicon_shaped ? contents_seed() : 0;
+        hbm.memory().clear(seed);
+        for (auto& core : cores) core->scramble(seed);
     }
     /// Not zero, and another after each reset: contents must not be relied upon.
     std::uint64_t contents_seed() const { return RandomStream(options.seed, resets_).next() | 1u; }

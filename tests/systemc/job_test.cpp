@@ -73,11 +73,13 @@ TEST(Job, ResumeFromRestoredLocalStateAfterResetEqualsOneRun) {
     const Program program = tiled_program(4);
     put_tiled_operands(bench, 4);
     (void)bench.run(program, {.stop_after = 9});
+    const auto hbm = bench.get(0, 0x50000);
     std::vector<std::byte> spm(0x8000), acc(0x400), semaphores(16);
     ASSERT_TRUE(bench.chip.read_memory({region::spm}, spm));
     ASSERT_TRUE(bench.chip.read_memory({region::acc}, acc));
     ASSERT_TRUE(bench.chip.read_memory({region::semaphores}, semaphores));
     bench.reset(2);
+    bench.put(0, hbm);
     ASSERT_TRUE(bench.chip.write_memory({region::spm}, spm));
     ASSERT_TRUE(bench.chip.write_memory({region::acc}, acc));
     ASSERT_TRUE(bench.chip.write_memory({region::semaphores}, semaphores));

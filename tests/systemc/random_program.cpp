@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace assay::chip::testing {
 namespace {
 
@@ -119,31 +121,44 @@ Program random_program(std::mt19937_64& random, std::size_t descriptors, const s
     return program;
 }
 
-void expect_interpreters_bytes(int programs, std::uint64_t seed, const simkernel::ChipConfig& config, ChipOptions options) {
+namespace {
+
+/// One program on chip and interpreter; cycles of the job.
+std::uint64_t compare(Bench& bench, const Program& program, std::uint32_t contents_seed) {
+    const auto contents = pattern(kHbmBytes, contents_seed);
+    simkernel::SparseMemory memory(static_cast<std::uint64_t>(bench.config.hbm_bytes));
+    simkernel::HbmOnly hbm(memory);
+    EXPECT_TRUE(memory.write(kHbmBase, std::as_bytes(std::span(contents))));
+    simkernel::Interpreter interpreter(bench.config, hbm);
+    EXPECT_EQ(interpreter.run(program).status, JobStatus::done);
+
+    bench.reset(2);
+    bench.put_values(kHbmBase, contents);
+    const auto record = bench.run(program);
+    EXPECT_EQ(record.status, static_cast<std::uint32_t>(JobStatus::done)) << bench.chip.wait_graph();
+    std::vector<std::byte> expected(kHbmBytes);
+    EXPECT_TRUE(memory.read(kHbmBase, expected));
+    EXPECT_TRUE(bench.get(kHbmBase, kHbmBytes) == expected) << "HBM";
+    const auto same = [&](std::span<const std::byte> bytes, std::uint64_t address) {
+        return std::ranges::equal(bench.get(address, bytes.size()), bytes);
+    };
+    EXPECT_TRUE(same(interpreter.local().scratchpad(), region::spm)) << "scratchpad";
+    EXPECT_TRUE(same(interpreter.local().accumulator(), region::acc)) << "accumulator";
+    return bench.cycles(record);
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> expect_interpreters_bytes(int programs, std::uint64_t seed, const simkernel::ChipConfig& config, ChipOptions options) {
     Bench bench(config, std::move(options));
     std::mt19937_64 random(seed);
-    for (int i = 0; i < programs; ++i) {
+    std::vector<std::uint64_t> cycles;
+    for (int i = 0; i < programs && !::testing::Test::HasFailure(); ++i) {
+        SCOPED_TRACE("program " + std::to_string(i) + " of seed " + std::to_string(seed));
         const Program program = random_program(random, 10 + random() % 50, config);
-        const auto contents = pattern(kHbmBytes, static_cast<std::uint32_t>(i));
-        simkernel::SparseMemory memory(static_cast<std::uint64_t>(config.hbm_bytes));
-        simkernel::HbmOnly hbm(memory);
-        ASSERT_TRUE(memory.write(kHbmBase, std::as_bytes(std::span(contents))));
-        simkernel::Interpreter interpreter(config, hbm);
-        ASSERT_EQ(interpreter.run(program).status, JobStatus::done) << "program " << i;
-
-        bench.reset(2);
-        bench.put_values(kHbmBase, contents);
-        const auto record = bench.run(program);
-        ASSERT_EQ(record.status, static_cast<std::uint32_t>(JobStatus::done)) << "program " << i << " of seed " << seed << ": " << bench.chip.wait_graph();
-        std::vector<std::byte> expected(kHbmBytes);
-        ASSERT_TRUE(memory.read(kHbmBase, expected));
-        ASSERT_EQ(bench.get(kHbmBase, kHbmBytes), expected) << "HBM after program " << i << " of seed " << seed;
-        const auto same = [&](std::span<const std::byte> bytes, std::uint64_t address) {
-            return std::ranges::equal(bench.get(address, bytes.size()), bytes);
-        };
-        ASSERT_TRUE(same(interpreter.local().scratchpad(), region::spm)) << "scratchpad after program " << i << " of seed " << seed;
-        ASSERT_TRUE(same(interpreter.local().accumulator(), region::acc)) << "accumulator after program " << i << " of seed " << seed;
+        cycles.push_back(compare(bench, program, static_cast<std::uint32_t>(i)));
     }
+    return cycles;
 }
 
 }  // namespace assay::chip::testing

@@ -6,7 +6,7 @@
 namespace assay::chip::testing {
 namespace {
 
-TEST(RandomPrograms, LeaveTheInterpretersBytes) { expect_interpreters_bytes(150, 1, simkernel::testing::nano(), {}); }
+TEST(RandomPrograms, LeaveTheInterpretersBytes) { (void)expect_interpreters_bytes(150, 1, simkernel::testing::nano(), {}); }
 
 TEST(RandomPrograms, LeaveTheInterpretersBytesWithQueuesOfOneUnderJitter) {
     simkernel::ChipConfig config = simkernel::testing::nano();
@@ -14,7 +14,7 @@ TEST(RandomPrograms, LeaveTheInterpretersBytesWithQueuesOfOneUnderJitter) {
     ChipOptions options;
     options.jitter = true;
     options.seed = 3;
-    expect_interpreters_bytes(100, 2, config, options);
+    (void)expect_interpreters_bytes(100, 2, config, options);
 }
 
 TEST(RandomPrograms, LeaveTheInterpretersBytesOnAnUnbalancedChip) {
@@ -30,7 +30,7 @@ TEST(RandomPrograms, LeaveTheInterpretersBytesOnAnUnbalancedChip) {
     config.cp_fetch_bytes = 256;
     ChipOptions options;
     options.quantum_cycles = 1;
-    expect_interpreters_bytes(100, 3, config, options);
+    (void)expect_interpreters_bytes(100, 3, config, options);
 }
 
 }  // namespace

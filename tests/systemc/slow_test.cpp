@@ -10,7 +10,7 @@ TEST(RandomProgramsSlow, ThousandsLeaveTheInterpretersBytesUnderJitter) {
     ChipOptions options;
     options.jitter = true;
     options.seed = 11;
-    expect_interpreters_bytes(5000, 4, simkernel::testing::nano(), options);
+    (void)expect_interpreters_bytes(5000, 4, simkernel::testing::nano(), options);
 }
 
 }  // namespace
