@@ -40,7 +40,7 @@ public:
     virtual ~MxuModel() = default;
     /// One clock: the outputs afterwards are those of the next cycle.
     virtual void tick() = 0;
-    /// A failed assertion of the RTL since construction (its text went to stderr).
+    /// A failed assertion of the RTL since construction (Verilator printed its text).
     virtual bool failed() const = 0;
     /// Starts a bounded wave file; only the traced variant has waves. Throws Error(io) when the file cannot be written.
     virtual void open_wave(const chip::WaveOptions& wave) = 0;

@@ -143,14 +143,14 @@ Advance RtlMxu::advance(Cycles limit) {
         now_ += Cycles{1};
         a.ran += Cycles{1};
         if (*model_->pins.done != 0) {
-            ASSAY_CHECK(!model_->failed(), "an assertion of the matrix unit's RTL failed (see stderr)");
+            ASSAY_CHECK(!model_->failed(), "an assertion of the matrix unit's RTL failed (its text precedes this)");
             busy_ = false;
             a.state = UnitState::retired;
             a.retired_id = id_;
             return a;
         }
     }
-    ASSAY_CHECK(!model_->failed(), "an assertion of the matrix unit's RTL failed (see stderr)");
+    ASSAY_CHECK(!model_->failed(), "an assertion of the matrix unit's RTL failed (its text precedes this)");
     a.state = UnitState::running;
     return a;
 }
