@@ -28,22 +28,26 @@ struct ChipOptions {
 
 class Chip {
 public:
+    /// Throws Error(internal) for a second chip of the process, and what a unit's factory throws.
     Chip(const simkernel::ChipConfig& config, ChipOptions options);
     ~Chip();
 
     /// One BAR0 transaction: takes host.latency_cycles of device time. Unmapped offsets read as zero.
     std::uint32_t read_register(std::uint32_t offset);
     void write_register(std::uint32_t offset, std::uint32_t value);
-    /// BAR2 window / host DMA front door. False: some byte is outside every region (nothing moves).
+    /// BAR2 window / host DMA front door: the link's latency and bandwidth. False, counted in bus_error_count: some byte is outside every
+    /// region, or in a local memory of a core that runs a job (nothing moves; of a transfer past 64 MiB, earlier pieces of 64 MiB have).
     bool read_memory(simkernel::DeviceAddr addr, std::span<std::byte> out);
     bool write_memory(simkernel::DeviceAddr addr, std::span<const std::byte> in);
-    /// Loading and post-mortem without time. False outside memory.
+    /// Loading and post-mortem without time, also while a job runs. False outside memory, and always on a silicon-shaped chip.
     bool backdoor_read(simkernel::DeviceAddr addr, std::span<std::byte> out);
     bool backdoor_write(simkernel::DeviceAddr addr, std::span<const std::byte> in);
-    /// Host memory visible to DMA at region::host + offset.
+    /// Host memory visible to DMA at region::host + offset: makes [0, offset + bytes) visible; the span stays valid as it grows. Empty past
+    /// 64 GiB.
     std::span<std::byte> host_memory(std::uint64_t offset, std::uint64_t bytes);
 
-    /// Runs at most `limit` cycles; returns early when a job completes. Returns the cycles run.
+    /// Runs at most `limit` cycles; returns early, a cycle after, when a job completes. Returns the cycles run. As every call that takes
+    /// time, it rethrows what a process of the chip threw; the chip must then be reset.
     simkernel::Cycles advance(simkernel::Cycles limit);
     simkernel::Cycles now() const;
     void set_hooks(simkernel::JobHooks* hooks);  ///< not owned; nullptr: none; only between jobs

@@ -196,13 +196,15 @@ TEST(ChipError, MalformedDescriptorsNeverCrash) {
     const Program legal = tiled_program(3);
     put_tiled_operands(bench, 3);
     std::map<std::uint32_t, int> statuses;
-    for (int round = 0; round < 400; ++round) {
+    for (int round = 0; round < 600; ++round) {
         Program program = legal;
         if (round % 4 == 0)
             for (auto& word : program[random() % program.size()]) word = static_cast<std::uint32_t>(random());
-        for (int flips = static_cast<int>(random() % 3) + 1; flips > 0; --flips)
-            // Words 0 to 12: opcode, semaphores, addresses. A flip of a count's high bits is a program of hours, which is not this test.
-            program[random() % program.size()][random() % 13] ^= 1u << random() % 32;
+        for (int flips = static_cast<int>(random() % 3) + 1; flips > 0; --flips) {
+            // Past the addresses come extents and strides: high bits of extents are legal programs of minutes, which is not this test.
+            const std::size_t word = random() % simkernel::kDescriptorWords;
+            program[random() % program.size()][word] ^= 1u << random() % (word < 13 ? 32 : 10);
+        }
         const auto record = bench.run(program);
         ++statuses[record.status];
         ASSERT_GE(record.status, 1u) << "round " << round;
