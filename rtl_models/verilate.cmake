@@ -34,7 +34,8 @@ function(assay_verilate target)
   target_sources(${target} PRIVATE "${all}")
   set_source_files_properties("${all}" ${ARG_INSTANCE} PROPERTIES
     INCLUDE_DIRECTORIES "${dir}" COMPILE_DEFINITIONS "VM_TRACE=${trace};VM_TRACE_FST=${trace}" OBJECT_DEPENDS "${dir}/${ARG_PREFIX}.h")
-  # Optimised in every build type (a debug build of a model is unusably slow); baseline instructions, so a binary runs on any x86-64.
-  set_source_files_properties("${all}" PROPERTIES COMPILE_OPTIONS "-O3;-w")
+  # Optimised in every build type (a debug build of a model is unusably slow), baseline instructions (a binary runs on any x86-64), and no
+  # sanitizer: it is not our code, and it is checked against bits.
+  set_source_files_properties("${all}" PROPERTIES COMPILE_OPTIONS "-O3;-w;-fno-sanitize=all")
   target_link_libraries(${target} PRIVATE assay_verilated)
 endfunction()

@@ -109,6 +109,47 @@ TEST(MxuUnit, AGeometryThatWasNotBuiltIsNamedWithThoseThatWere) {
     }
 }
 
+/// Decode makes these unreachable; a fault and an exception are what remains when it is wrong.
+TEST(MxuUnit, AnAccessOutsideTheMemoryIsAFaultAndTheUnitGoesOn) {
+    const auto& g = rtl::mxu_registry().front();
+    FakeCore core(chip_config(g.rows, g.cols));
+    std::mt19937 random(6);
+    core.fill(random);
+    const auto unit = rtl::make_mxu(core.config(), core, {});
+    const auto good = random_matmul(random, g.rows, g.cols);
+    for (const bool activations : {true, false}) {
+        auto bad = good;
+        (activations ? bad.a_addr : bad.acc_addr) |= 0x0800'0000u;
+        ASSERT_TRUE(unit->offer(3, simkernel::Decoded{}, words_of(bad), Cycles{0}));
+        const chip::Advance a = unit->advance(Cycles{100'000});
+        EXPECT_EQ(a.state, chip::UnitState::retired);
+        EXPECT_EQ(a.retired_id, 3u);
+        EXPECT_EQ(a.fault.code, simkernel::ErrorCode::illegal_address);
+        core.restart_time();
+        auto expected = core.acc();
+        reference(good, core.spm(), expected);
+        EXPECT_EQ(run(*unit, good, Cycles{0}, 1000).cycles.count, simkernel::mxu_cycles(good, core.config()).count);
+        EXPECT_EQ(core.acc(), expected);
+        core.restart_time();
+    }
+}
+
+TEST(MxuUnit, AFailedAssertionOfTheRtlIsAnInternalErrorNotAnAbort) {
+    const auto& g = rtl::mxu_registry().front();
+    FakeCore core(chip_config(g.rows, g.cols));
+    const auto unit = rtl::make_mxu(core.config(), core, {});
+    std::mt19937 random(7);
+    auto f = random_matmul(random, g.rows, g.cols);
+    f.dtype = static_cast<std::uint32_t>(simkernel::Dtype::f32);
+    ASSERT_TRUE(unit->offer(3, simkernel::Decoded{}, words_of(f), Cycles{0}));
+    try {
+        (void)unit->advance(Cycles{10});
+        FAIL() << "the unit has no such type";
+    } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), ErrorKind::internal) << e.what();
+    }
+}
+
 TEST(MxuUnit, AnIdleUnitRunsNoCycles) {
     const auto& g = rtl::mxu_registry().front();
     FakeCore core(chip_config(g.rows, g.cols));
