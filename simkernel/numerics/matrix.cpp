@@ -72,7 +72,7 @@ void run_rows(const KernelTable& kernel, const MatmulFields& f, const Slice& sli
               std::byte* acc, std::size_t begin, std::size_t end) {
     constexpr bool kFloat = std::is_same_v<T, float>;
     const std::size_t steps = kFloat ? slice.k.size() : (slice.k.size() + 1) / 2;
-    const std::size_t stride = round_up(slice.k.size(), kPad);  // elements of a packed row; the odd element of a last pair is zero
+    const std::size_t stride = round_up(slice.k.size(), kPad);  // elements of a packed row; the partner of a last odd k meets a zero weight
     const std::size_t panel_elems = steps * kernel.columns * (kFloat ? 1 : 2);
     const std::size_t tile_stride = kernel.columns * 4;
     Buffers& mine = buffers();
@@ -91,7 +91,6 @@ void run_rows(const KernelTable& kernel, const MatmulFields& f, const Slice& sli
                 else kernel.widen_i8_i16(row + run.offset, to, run.count);
                 to += run.count;
             }
-            if (!kFloat && slice.k.size() % 2 != 0) *to = 0;
         }
         for (std::size_t column = 0; column < slice.columns; column += kernel.columns) {
             const std::size_t count = std::min(kernel.columns, slice.columns - column);

@@ -1,5 +1,5 @@
-// Sweeps too long for every build: all 2^32 conversions to bf16, all significands of the functions defined by algorithm, a sixteenth of all
-// operands of every one-operand micro-operation on the best path.
+// Sweeps too long for every build: all 2^32 conversions to bf16, all significands of the functions defined by algorithm, every 64th
+// operand of every one-operand micro-operation on the best path.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -17,15 +17,16 @@ namespace {
 /// Nearest bf16 by comparing the distances to both neighbours in double: shares nothing with the rounding trick of formats.hpp.
 std::uint16_t nearest_bf16(std::uint32_t bits) {
     const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
-    const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
+    const std::uint32_t sign = bits >> 16 & 0x8000u;
     if (magnitude > 0x7F800000u) return 0x7FC0;
-    if (magnitude < 0x00800000u) return sign;
-    const auto below = static_cast<std::uint16_t>(magnitude >> 16);
-    const auto value_of = [](std::uint32_t pattern) { return std::ldexp(128.0 + (pattern & 127u), static_cast<int>(pattern >> 7) - 134); };
-    const double x = std::ldexp(static_cast<double>((magnitude & 0x7FFFFFu) | 0x800000u), static_cast<int>(magnitude >> 23) - 150);
-    const double down = x - value_of(below), up = value_of(below + 1u) - x;  // 0x7F80 stands for 2^128 here: overflow at the tie
-    if (magnitude == 0x7F800000u || down < up || (down == up && below % 2 == 0)) return sign | below;
-    return static_cast<std::uint16_t>(sign | (below + 1u));
+    if (magnitude < 0x00800000u) return static_cast<std::uint16_t>(sign);
+    const std::uint32_t below = magnitude >> 16;
+    const auto value_of = [](std::uint32_t pattern) { return static_cast<double>(std::bit_cast<float>(pattern)); };
+    const double x = value_of(magnitude);
+    const double above = below == 0x7F7F ? 0x1p128 : value_of((below + 1) << 16);  // rounding sees 2^128 where infinity stands
+    const double down = x - value_of(below << 16), up = above - x;
+    if (magnitude == 0x7F800000u || down < up || (down == up && below % 2 == 0)) return static_cast<std::uint16_t>(sign | below);
+    return static_cast<std::uint16_t>(sign | (below + 1));
 }
 
 TEST(ExhaustiveSlow, EveryF32ConvertsToTheNearestBf16) {
@@ -55,7 +56,7 @@ TEST(ExhaustiveSlow, Exp2OutsideTheReducedRange) {
 TEST(ExhaustiveSlow, Log2OnEverySignificandAroundOne) { expect_within(kLog2Fn, 0x3E800000u, 0x40800000u, 1); }
 TEST(ExhaustiveSlow, Log2AcrossExponents) { expect_within(kLog2Fn, 0x00800000u, 0x7F7FFFFFu, 31); }
 
-TEST(ExhaustiveSlow, OneOperandOperationsOnTheBestPathEqualTheDefinitionOnASixteenthOfAllOperands) {
+TEST(ExhaustiveSlow, OneOperandOperationsOnTheBestPathEqualTheDefinitionOnEverySixtyFourthOperand) {
     const KernelTable* kernel = kernels();
     if (kernel == nullptr) GTEST_SKIP() << "only the definitions exist here";
     constexpr std::size_t kBlock = 4096;
@@ -63,8 +64,8 @@ TEST(ExhaustiveSlow, OneOperandOperationsOnTheBestPathEqualTheDefinitionOnASixte
     for (const Uop op : {Uop::sqrt_f32, Uop::floor_f32, Uop::round_f32, Uop::recip_f32, Uop::rsqrt_f32, Uop::exp2_f32, Uop::log2_f32, Uop::to_bf16,
                          Uop::i32_to_f32, Uop::f32_to_i32}) {
         std::uint64_t checked = 0;
-        for (std::uint64_t base = 0; base < (1ull << 32); base += 16 * kBlock) {
-            for (std::size_t i = 0; i < kBlock; ++i) a[i] = static_cast<std::uint32_t>(base + 16 * i + (base / (16 * kBlock)) % 16);
+        for (std::uint64_t base = 0; base < (1ull << 32); base += 64 * kBlock) {
+            for (std::size_t i = 0; i < kBlock; ++i) a[i] = static_cast<std::uint32_t>(base + 64 * i + (base / (64 * kBlock)) % 64);
             {
                 const FtzScope ftz;
                 kernel->uop(op, a.data(), a.data(), a.data(), got.data(), kBlock);
@@ -72,7 +73,7 @@ TEST(ExhaustiveSlow, OneOperandOperationsOnTheBestPathEqualTheDefinitionOnASixte
             for (std::size_t i = 0; i < kBlock; ++i, ++checked)
                 if (got[i] != run_uop(op, a[i], 0, 0)) FAIL() << name_of(op) << std::hex << " of " << a[i] << ": " << got[i] << ", defined " << run_uop(op, a[i], 0, 0);
         }
-        EXPECT_EQ(checked, 1ull << 28) << name_of(op);
+        EXPECT_EQ(checked, 1ull << 26) << name_of(op);
     }
 }
 

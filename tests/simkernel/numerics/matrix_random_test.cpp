@@ -63,8 +63,10 @@ Problem random_problem(Rng& rng) {
         if (to.size() % 2 != 0) to.back() = static_cast<std::byte>(rng());
     };
     fill(p.a), fill(p.w);
+    static const std::vector<std::uint32_t> corners = corner_f32();
     for (std::size_t i = 0; i + 3 < p.acc.size(); i += 4) {
-        const std::uint32_t bits = directed_f32(rng);
+        // Zeros of both signs and non-finite sums show a pair that was multiplied by zero instead of skipped.
+        const std::uint32_t bits = rng() % 3 == 0 ? corners[rng() % corners.size()] : rng() % 4 == 0 ? 0x80000000u : directed_f32(rng);
         std::memcpy(&p.acc[i], &bits, 4);
     }
     return p;

@@ -17,7 +17,7 @@ struct SpecialFunction {
 };
 inline const SpecialFunction kRecipFn{"recip", Uop::recip_f32, [](long double x) { return 1 / x; }, 0.68};
 inline const SpecialFunction kRsqrtFn{"rsqrt", Uop::rsqrt_f32, [](long double x) { return 1 / std::sqrt(x); }, 0.64};
-inline const SpecialFunction kExp2Fn{"exp2", Uop::exp2_f32, [](long double x) { return std::exp2(x); }, 0.94};
+inline const SpecialFunction kExp2Fn{"exp2", Uop::exp2_f32, [](long double x) { return std::exp2(x); }, 0.96};
 inline const SpecialFunction kLog2Fn{"log2", Uop::log2_f32, [](long double x) { return std::log2(x); }, 0.96};
 
 /// |got - exact| in ULPs of `exact`; an exact result at or beyond the finite range must be the infinity or be within it, and one below 2^-126

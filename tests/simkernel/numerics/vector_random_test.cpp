@@ -6,6 +6,7 @@
 
 #include "paths.hpp"
 #include "samples.hpp"
+#include "simkernel/numerics/formats.hpp"
 #include "simkernel/numerics/vector.hpp"
 #include "simkernel/numerics/workers.hpp"
 
@@ -146,6 +147,36 @@ TEST(VectorRandom, EveryPathEqualsTheDefinition) {
     }
     EXPECT_GT(saturated, 10) << "the sweep must reach saturation";
     EXPECT_LT(saturated, 1190) << "and its absence";
+}
+
+TEST(VectorRandom, Bf16ConversionsBothWaysEqualTheDefinitionOnTiesAndEveryPattern) {
+    VectorFields f;
+    f.in_used = 1;
+    f.uop[0] = encode_uop(Uop::mov, 0, kUopIn);
+    f.pre_count = 1;
+    std::vector<std::uint32_t> wide;  // each bf16 as fp32, with the ties above it and their neighbours
+    std::vector<std::uint16_t> narrow;
+    for (std::uint32_t high = 0; high < 0x10000; ++high) {
+        narrow.push_back(static_cast<std::uint16_t>(high));
+        for (const std::uint32_t low : {0x0000u, 0x7FFFu, 0x8000u, 0x8001u}) wide.push_back(high << 16 | low);
+    }
+    const auto run = [&](Dtype from, Dtype to, const void* in, void* out, std::size_t count) {
+        f.in_type[0] = static_cast<std::uint32_t>(from);
+        f.out_type = static_cast<std::uint32_t>(to);
+        f.count = {static_cast<std::uint32_t>(count), 1, 1, 1, 1};
+        f.in0_stride[0] = static_cast<std::int32_t>(size_of(from));
+        f.out_stride[0] = static_cast<std::int32_t>(size_of(to));
+        run_vector(f, {static_cast<const std::byte*>(in), nullptr, nullptr}, static_cast<std::byte*>(out), 32);
+    };
+    for (const std::string& path : all_paths()) {
+        const PathScope scope(path);
+        std::vector<std::uint16_t> rounded(wide.size());
+        run(Dtype::f32, Dtype::bf16, wide.data(), rounded.data(), wide.size());
+        for (std::size_t i = 0; i < wide.size(); ++i) ASSERT_EQ(rounded[i], bf16_from_f32(wide[i])) << path << std::hex << ": " << wide[i];
+        std::vector<std::uint32_t> widened(narrow.size());
+        run(Dtype::bf16, Dtype::f32, narrow.data(), widened.data(), narrow.size());
+        for (std::size_t i = 0; i < narrow.size(); ++i) ASSERT_EQ(widened[i], f32_from_bf16(narrow[i])) << path << std::hex << ": " << narrow[i];
+    }
 }
 
 TEST(VectorRandom, InPlaceAndOverlappingOutputsFollowIndexOrder) {
