@@ -15,7 +15,8 @@ constexpr double kSameScale = 1.0e-6;
 void start_affine(MatrixSpec& spec) {
     if (!spec.integer) return;
     for (std::size_t o = 0; o < spec.affine.scale.size(); ++o) 
-        spec.affine.scale[o] = static_cast<double>(spec.x.quantization->scale) * static_cast<double>(spec.weights->scale[o]);
+        spec.affine.scale[o] = static_cast<double>(spec.x.quantization->scale) *
+                               static_cast<double>(spec.dynamic ? spec.dynamic->operand.quantization->scale : spec.weights->scale[o]);
 }
 
 void add_bias(const Graph& graph, NodeId id, MatrixSpec& spec, ValueId bias, double factor) {

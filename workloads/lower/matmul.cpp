@@ -49,6 +49,7 @@ struct Product {
 /// The right-hand side: packed at compile time when constant, else read as an activation.
 void bind_rhs(Lowering& l, NodeId id, MatrixSpec& s, const Product& p, bool qlinear) {
     const Graph& graph = l.graph;
+    const Node& node = graph.node(id);
     const Value& b = graph.value(p.b);
     const std::size_t rank = b.shape.size();
     if (graph.is_constant(p.b) && element_count(b.shape) == s.channels * s.outputs) {
@@ -61,9 +62,10 @@ void bind_rhs(Lowering& l, NodeId id, MatrixSpec& s, const Product& p, bool qlin
         s.weights = std::move(w);
         return;
     }
-    if (qlinear) throw NodeError(id, "a right-hand side computed at run time is not supported here; use MatMul of dequantised tensors");
     DynamicWeights d;
     d.operand = l.operand(id, p.b);
+    if (qlinear) d.operand.quantization = tensor_quantization(graph, id, node.input(4), node.input(5), b.dtype);
+    s.integer = s.x.quantization && d.operand.quantization;
     if (d.operand.constant) l.place_constant(id, p.b);
     const auto& t = d.operand.strides;
     d.n_stride = rank == 1 ? 0 : t[p.transpose_b ? rank - 2 : rank - 1];

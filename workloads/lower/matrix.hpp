@@ -19,7 +19,8 @@ struct ConstantWeights {
     std::vector<std::int32_t> zero_point;
 };
 
-/// Weights that are an activation: element (k, n), 1x1 windows and one group only.
+/// Weights that are an activation: element (k, n), 1x1 windows and one group only. In an integer layer both sides lose their zero points on
+/// the way to the array, which may take several int8 planes each.
 struct DynamicWeights {
     Operand operand;
     std::int64_t k_stride = 0, n_stride = 0;

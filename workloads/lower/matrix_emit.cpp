@@ -133,23 +133,31 @@ private:
         convert(to, l_.type_of(s_.x), s_.x.quantization, image_.addr(), p_.plane_bytes, p_.planes, tile_.batch * rows * cols * depth);
     }
 
-    /// fp32 (or integers to dequantise) to `planes` bf16 planes: each the bf16 nearest to what the planes before leave.
+    /// fp32 (or integers to dequantise) to bf16 planes, or integers to int8 planes less their zero point: each plane is the nearest to what
+    /// the planes before leave.
     void convert(std::uint32_t from, Dtype type, const std::optional<Quantization>& quantization, std::uint32_t to, std::uint64_t plane_bytes, int planes,
                  std::int64_t elements) {
         using simkernel::Uop;
         for (int plane = 0; plane < planes; ++plane) {
             Expr e;
             Expr::Ref x = Expr::stream(0);
-            if (quantization) x = emit_dequantize(e, x, *quantization);
+            if (s_.integer) x = e.op(Uop::sub_i32, x, Expr::imm_i(quantization->zero_point));
+            else if (quantization) x = emit_dequantize(e, x, *quantization);
             for (int i = 0; i < plane; ++i) {
-                const auto near = e.op(Uop::to_bf16, x);
-                x = e.op(Uop::sub_f32, x, near);
+                if (s_.integer) {
+                    const auto near = e.op(Uop::min_i32, e.op(Uop::max_i32, x, Expr::imm_i(-128)), Expr::imm_i(127));
+                    x = e.op(Uop::sub_i32, x, near);
+                } else {
+                    const auto near = e.op(Uop::to_bf16, x);
+                    x = e.op(Uop::sub_f32, x, near);
+                }
             }
             e.result = x;
             VectorShape shape;
             shape.count[0] = static_cast<std::uint32_t>(elements);
             VectorOperand in{from, type, {static_cast<std::int32_t>(simkernel::size_of(type)), 0, 0, 0, 0}};
-            VectorOperand out{to + static_cast<std::uint32_t>(plane_bytes * static_cast<std::uint64_t>(plane)), Dtype::bf16, {2, 0, 0, 0, 0}};
+            VectorOperand out{to + static_cast<std::uint32_t>(plane_bytes * static_cast<std::uint64_t>(plane)), s_.integer ? Dtype::i8 : Dtype::bf16,
+                              {static_cast<std::int32_t>(p_.element), 0, 0, 0, 0}};
             emit_expr(l_.emitter, e, shape, {in}, out, 0);
         }
     }
@@ -355,7 +363,7 @@ void emit_matrix_layer(Lowering& l, MatrixSpec spec) {
             w.stride[d] = w.dilation[d] = 1;
         }
     }
-    if (spec.integer) {
+    if (spec.integer && spec.weights) {
         const auto sums = weight_sums(spec);
         const auto zero = static_cast<std::uint32_t>(spec.x.quantization->zero_point);
         for (std::size_t o = 0; o < sums.size(); ++o)

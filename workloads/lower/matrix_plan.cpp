@@ -31,12 +31,31 @@ std::vector<Block> blocks_of(const MatrixSpec& spec, const simkernel::ChipConfig
     return blocks;
 }
 
+/// int8 planes whose sum reaches every integer of [low, high]: what is left after saturating, plane by plane.
+int planes_for(std::int32_t low, std::int32_t high) {
+    int planes = 1;
+    while (-128 * planes > low || 127 * planes < high) ++planes;
+    return planes;
+}
+
+int weight_planes(const ConstantWeights& w, std::int64_t outputs) {
+    std::int32_t low = 0, high = 0;
+    for (std::int64_t i = 0; i < w.integers->count(); ++i) {
+        const auto o = static_cast<std::size_t>(w.strides[0] == 0 ? 0 : i / w.strides[0] % outputs);
+        const auto value = static_cast<std::int32_t>(w.integers->integer(i)) - w.zero_point[o];
+        low = std::min(low, value);
+        high = std::max(high, value);
+    }
+    return planes_for(low, high);
+}
+
 void choose_passes(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
     if (spec.integer) {
-        const auto& zero = spec.weights->zero_point;
-        const bool shifted = std::any_of(zero.begin(), zero.end(), [](std::int32_t z) { return z != 0; });
-        p.weight_planes = shifted ? 2 : 1;  // w - zero point needs nine bits: two int8 planes whose sum it is
-        p.passes = shifted ? std::vector<std::pair<int, int>>{{0, 0}, {0, 1}} : std::vector<std::pair<int, int>>{{0, 0}};
+        const auto shifted = [](const Operand& o) { return planes_for(-128 - o.quantization->zero_point, 127 - o.quantization->zero_point); };
+        p.planes = spec.dynamic ? shifted(spec.x) : 1;
+        p.weight_planes = spec.dynamic ? shifted(spec.dynamic->operand) : weight_planes(*spec.weights, spec.outputs);
+        for (int a = 0; a < p.planes; ++a)
+            for (int w = 0; w < p.weight_planes; ++w) p.passes.emplace_back(a, w);
         return;
     }
     p.element = 2;
@@ -63,15 +82,14 @@ void size_buffers(const MatrixSpec& spec, MatrixPlan& p) {
     }
     const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
     const std::int64_t image = p.tile_batch * in_rows * in_cols * (p.whole_depth ? spec.channels : depth);
-    const bool converted = !spec.integer;
+    const bool converted = !spec.integer || spec.dynamic;
     p.stage_bytes = converted ? align_up(u(image * p.source)) : 0;
     p.plane_bytes = align_up(u(image * p.element));
     p.image_bytes = p.plane_bytes * u(p.planes);
     const std::int64_t row = columns * p.element;
     if (spec.dynamic) {
-        const std::int64_t kd = kernel_area(spec) * depth;
-        p.weight_stage_bytes = align_up(u(kd * columns * static_cast<std::int64_t>(4)));
-        p.weight_bytes = align_up(u(kd * row)) * u(p.weight_planes);
+        p.weight_stage_bytes = align_up(u(depth * columns * p.weight_source));
+        p.weight_bytes = align_up(u(depth * row)) * u(p.weight_planes);
     } else if (p.weight_mode == WeightMode::resident) {
         std::int64_t all = 0;
         for (const Block& b : p.blocks) all += kernel_area(spec) * b.depth * b.count * p.element * p.weight_planes;
@@ -147,6 +165,7 @@ MatrixPlan plan_matrix(const Lowering& l, const MatrixSpec& spec, std::int64_t p
     p.blocks = blocks_of(spec, l.chip);
     choose_passes(l, spec, p);
     p.source = static_cast<std::int64_t>(simkernel::size_of(l.type_of(spec.x)));
+    if (spec.dynamic) p.weight_source = static_cast<std::int64_t>(simkernel::size_of(l.type_of(spec.dynamic->operand)));
     p.params = params;
     p.drain_segments = drain_segments;
     choose_weight_mode(l, spec, p);

@@ -32,11 +32,12 @@ struct MatrixPlan {
     std::int64_t piece_k = 0;    ///< rows of K in a piece
     bool whole_output = false;   ///< the out tile holds all outputs; false: one block's
     bool resident_params = true;
-    int planes = 1;              ///< of activations: 1, or 3 for the bf16 split
+    int planes = 1;              ///< of activations: 3 for the bf16 split, 1 to 3 for integers less their zero point
     int weight_planes = 1;
     std::vector<std::pair<int, int>> passes;  ///< (activation plane, weight plane) in order
     std::int64_t element = 1;    ///< bytes of an operand on the array
     std::int64_t source = 1;     ///< bytes of an element as loaded
+    std::int64_t weight_source = 1;  ///< and of a weight that is an activation
     std::int64_t params = 0;     ///< parameter words for each output
     std::size_t drain_segments = 1;
     // Scratchpad, bytes of one buffer.

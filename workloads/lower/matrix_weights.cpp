@@ -90,10 +90,12 @@ private:
     void write(const std::array<std::int64_t, 3>& at, std::int64_t offset, std::int64_t o, std::int64_t index) {
         if (!offsets_.empty()) offsets_[static_cast<std::size_t>(index)] = at[0] + offset;
         if (spec_.integer) {
-            const std::int32_t value = static_cast<std::int32_t>(tensor_->integer(index)) - w_.zero_point[static_cast<std::size_t>(o)];
-            const std::int32_t first = std::clamp(value, -128, 127);
-            image_[static_cast<std::size_t>(at[0] + offset)] = static_cast<std::byte>(first);
-            if (plan_.weight_planes > 1) image_[static_cast<std::size_t>(at[1] + offset)] = static_cast<std::byte>(value - first);
+            std::int32_t rest = static_cast<std::int32_t>(tensor_->integer(index)) - w_.zero_point[static_cast<std::size_t>(o)];
+            for (int p = 0; p < plan_.weight_planes; ++p) {
+                const std::int32_t part = std::clamp(rest, -128, 127);
+                image_[static_cast<std::size_t>(at[static_cast<std::size_t>(p)] + offset)] = static_cast<std::byte>(part);
+                rest -= part;
+            }
             return;
         }
         const auto parts = split_bf16(tensor_->as<float>()[index]);
