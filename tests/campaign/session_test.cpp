@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "golden/reference/reference.hpp"
 #include "golden/store/store.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
