@@ -60,8 +60,10 @@ public:
                 problem_at_model(fmt::format("input '{}': {}", graph_.value(input).name, error.what()));
             }
         }
+        std::int64_t position = -1;
         for (const NodeId id : graph_.topological_order()) {
             const Node& node = graph_.node(id);
+            if (position++; position > 0) lowering_->release_dead(position - 1);
             if (!live[static_cast<std::size_t>(id)] || !ready(node)) continue;
             try {
                 lower_node(*lowering_, id);

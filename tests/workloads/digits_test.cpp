@@ -71,6 +71,22 @@ TEST(Digits, TheDebugMapNamesTheLayerOfEveryDescriptor) {
     EXPECT_EQ(next, program.descriptors.size());
 }
 
+TEST(Digits, WithoutProbesDeadTensorsShareMemoryAndTheOutputIsTheSame) {
+    const Digits d = load("fp32");
+    CompileOptions all, few;
+    all.chip = few.chip = preset("aurum-nano");
+    few.probes_all = false;
+    const RunResult a = compile_and_run(*d.model, all, {{d.input_name, d.input}}), b = compile_and_run(*d.model, few, {{d.input_name, d.input}});
+    EXPECT_EQ(a.tensors.at(d.output_name), b.tensors.at(d.output_name));
+    EXPECT_LT(b.program.hbm_bytes, a.program.hbm_bytes);
+    EXPECT_LT(b.program.tensors.size(), a.program.tensors.size());
+    // A probe keeps its tensor.
+    ASSERT_GT(a.program.layers.size(), 2u);
+    few.probes = {a.program.layers[0].output};
+    const RunResult c = compile_and_run(*d.model, few, {{d.input_name, d.input}});
+    EXPECT_EQ(c.tensors.at(few.probes[0]), a.tensors.at(few.probes[0]));
+}
+
 TEST(Digits, AWeightsOffsetLeadsToItsOwnByte) {
     const Digits d = load("int8");
     CompileOptions options;

@@ -26,6 +26,26 @@ bool wants_channels_last(const Graph& graph, ValueId value, int depth) {
     return false;
 }
 
+/// Operators whose result may be a view of their input.
+bool may_be_view(const std::string& op) {
+    static const std::set<std::string> views{"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Transpose", "DequantizeLinear", "QuantizeLinear"};
+    return views.contains(op);
+}
+
+/// By value: the topological position of the last node that reads it or a view of it.
+std::vector<std::int64_t> last_uses(const Graph& graph) {
+    const std::vector<NodeId> order = graph.topological_order();
+    std::vector<std::int64_t> last(static_cast<std::size_t>(graph.value_count()), -1);
+    for (std::size_t i = order.size(); i-- > 0;) {
+        const Node& node = graph.node(order[i]);
+        std::int64_t at = static_cast<std::int64_t>(i);
+        if (may_be_view(node.op)) at = std::max(at, last[static_cast<std::size_t>(node.outputs[0])]);
+        for (const ValueId input : node.inputs)
+            if (input != kNoValue) last[static_cast<std::size_t>(input)] = std::max(last[static_cast<std::size_t>(input)], at);
+    }
+    return last;
+}
+
 std::vector<int> identity(std::size_t rank) {
     std::vector<int> perm(rank);
     for (std::size_t i = 0; i < rank; ++i) perm[i] = static_cast<int>(i);
@@ -45,9 +65,50 @@ simkernel::Dtype device_type(NodeId id, DType type) {
 
 Lowering::Lowering(const Graph& g, const CompileOptions& o)
     : graph(g), options(o), chip(o.chip), views_(static_cast<std::size_t>(g.value_count())),
-      has_view_(static_cast<std::size_t>(g.value_count()), false) {}
+      has_view_(static_cast<std::size_t>(g.value_count()), false), last_use_(o.probes_all ? std::vector<std::int64_t>{} : last_uses(g)) {}
+
+bool Lowering::kept(ValueId value) const {
+    const Value& v = graph.value(value);
+    return options.probes_all || v.is_input || v.is_output || std::find(options.probes.begin(), options.probes.end(), v.name) != options.probes.end();
+}
+
+void Lowering::release_dead(std::int64_t position) {
+    for (auto it = releasable_.begin(); it != releasable_.end();) {
+        if (last_use_[static_cast<std::size_t>(it->first)] > position) {
+            ++it;
+            continue;
+        }
+        // Kept by address and merged with its neighbours, so that a large tensor can take the room of several small ones.
+        auto at = std::lower_bound(free_.begin(), free_.end(), it->second, [](const Extent& a, const Extent& b) { return a.addr < b.addr; });
+        at = free_.insert(at, it->second);
+        if (std::next(at) != free_.end() && at->addr + at->bytes == std::next(at)->addr) {
+            at->bytes += std::next(at)->bytes;
+            free_.erase(std::next(at));
+        }
+        if (at != free_.begin() && std::prev(at)->addr + std::prev(at)->bytes == at->addr) {
+            std::prev(at)->bytes += at->bytes;
+            free_.erase(at);
+        }
+        const std::string& name = graph.value(it->first).name;
+        std::erase_if(program.tensors, [&](const simkernel::TensorSlot& slot) { return slot.name == name; });
+        it = releasable_.erase(it);
+    }
+}
 
 std::uint64_t Lowering::allocate(std::uint64_t bytes) {
+    const std::uint64_t size = (bytes + kHbmAlign - 1) / kHbmAlign * kHbmAlign;
+    for (auto it = free_.begin(); it != free_.end(); ++it)
+        if (it->bytes >= size) {
+            const std::uint64_t addr = it->addr;
+            it->addr += size;
+            it->bytes -= size;
+            if (it->bytes == 0) free_.erase(it);
+            return addr;
+        }
+    return allocate_fresh(bytes);
+}
+
+std::uint64_t Lowering::allocate_fresh(std::uint64_t bytes) {
     const std::uint64_t addr = next_;
     next_ += (bytes + kHbmAlign - 1) / kHbmAlign * kHbmAlign;
     program.hbm_bytes = addr + bytes;
@@ -88,6 +149,7 @@ const Operand& Lowering::materialize(NodeId id, ValueId value, std::vector<int> 
         view.strides[dim] = stride;
         stride *= v.shape[dim];
     }
+    if (!kept(value)) releasable_[value] = {slot.addr.value, (slot.bytes + kHbmAlign - 1) / kHbmAlign * kHbmAlign};
     program.tensors.push_back(std::move(slot));
     set_view(value, std::move(view));
     return views_[static_cast<std::size_t>(value)];
@@ -140,7 +202,7 @@ std::uint64_t Lowering::addr_of(const Operand& operand, std::int64_t element) co
 simkernel::Dtype Lowering::type_of(const Operand& operand) const { return device_type(-1, graph.value(operand.device).dtype); }
 
 simkernel::DeviceAddr Lowering::add_constant(std::vector<std::byte> bytes, simkernel::ConstantSlot slot) {
-    slot.addr = {allocate(bytes.size())};
+    slot.addr = {allocate_fresh(bytes.size())};  // written before the job starts: never memory that a tensor had
     slot.bytes = bytes.size();
     program.constants.push_back({slot.addr, std::move(bytes)});
     program.constant_slots.push_back(slot);

@@ -46,6 +46,10 @@ public:
     void begin_layer();
     void end_layer(simkernel::Layer layer, NodeId main, std::vector<NodeId> nodes, const std::vector<Operand>& inputs, ValueId output);
 
+    /// Everything up to topological position `position` has been lowered: the memory of intermediates that nobody reads later may be used
+    /// again, unless probes ask for them. Their slots leave the program, since their bytes will not be theirs at the end.
+    void release_dead(std::int64_t position);
+
     /// Scratchpad base for a layer that needs `bytes`: layers alternate between the two ends, so that a small layer's first loads need not
     /// wait for the layer before.
     std::uint32_t scratchpad_base(std::uint64_t bytes) const;
@@ -53,11 +57,19 @@ public:
     std::set<NodeId> done;  ///< nodes that run in a layer already emitted
 
 private:
-    std::uint64_t allocate(std::uint64_t bytes);
+    struct Extent {
+        std::uint64_t addr, bytes;
+    };
+    std::uint64_t allocate(std::uint64_t bytes);        ///< released memory first
+    std::uint64_t allocate_fresh(std::uint64_t bytes);
+    bool kept(ValueId value) const;
     std::vector<Operand> views_;
     std::vector<bool> has_view_;
     std::map<ValueId, std::uint64_t> addr_;  ///< device tensors and placed constants
     std::uint64_t next_ = 0;
+    std::vector<std::int64_t> last_use_;      ///< by value: topological position of its last reader, through views
+    std::vector<Extent> free_;                ///< by address
+    std::map<ValueId, Extent> releasable_;
 };
 
 /// "Conv+Relu+QuantizeLinear": the operators of the nodes without the views.
