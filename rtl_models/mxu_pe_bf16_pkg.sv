@@ -14,8 +14,9 @@ package mxu_pe_bf16_pkg;
   localparam int unsigned IN_SIG_W = IN_MAN_W + 1;
   localparam int unsigned PROD_W = 2 * IN_SIG_W;
   localparam int unsigned SIG_W = ACC_MAN_W + 1;
-  // Both addends are significands of SIG_W bits. The smaller is shifted right under the larger; bits that leave the frame collapse into
-  // one sticky bit. GUARD_W exceeds SIG_W + 2, so that even after a one-bit cancellation the sticky bit lies below the rounding bit.
+  // Both addends are significands of SIG_W bits. The smaller is shifted right under the larger; bits that leave the frame collapse into one
+  // sticky bit. A few guard bits would round the same: only addends at most one exponent apart cancel by more than two bits, and those lose
+  // no bit. A frame of nearly one host word makes the sticky bit rare, which is what costs time in the Verilated model.
   localparam int unsigned GUARD_W = 36;
   localparam int unsigned FRAME_W = SIG_W + GUARD_W + 1;  // one bit for the carry
   typedef logic [FRAME_W-1:0] frame_t;
@@ -66,12 +67,12 @@ package mxu_pe_bf16_pkg;
       return psum;
     end
 
-    // Align: the addend of greater exponent stays; a zero partial sum is never the greater.
+    // Align: the addend of greater exponent stays. A zero partial sum (exponent 0) exceeds only products that flush in the end.
     prod        = PROD_W'({1'b1, act[IN_MAN_W-1:0]}) * PROD_W'({1'b1, weight[IN_MAN_W-1:0]});
     prod_sig    = {prod, {SIG_W - PROD_W{1'b0}}};
     psum_sig    = psum_zero ? '0 : {1'b1, psum[ACC_MAN_W-1:0]};
     prod_exp    = int'(act_exp) + int'(weight_exp) + PROD_EXP_OFFSET;
-    prod_is_big = psum_zero || prod_exp >= int'(psum_exp);
+    prod_is_big = prod_exp >= int'(psum_exp);
     exp         = prod_is_big ? prod_exp : int'(psum_exp);
     distance    = prod_is_big ? prod_exp - int'(psum_exp) : int'(psum_exp) - prod_exp;
     big_sig     = prod_is_big ? prod_sig : psum_sig;

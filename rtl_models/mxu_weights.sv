@@ -2,6 +2,7 @@
 // decides which PEs take part: columns below N and, in grouped mode, those whose group is that of k.
 // Grouped mode without division: (k mod period) / group_k == n / group_n means that row k owns the group_n columns from
 // group_n * ((k mod period) / group_k) on; that first column is kept by counting (docs/chip-reference.md, matmul).
+// decode has checked that the period is a multiple of group_k, so a period ends with a group.
 // Contract: start_i begins a descriptor; each row_valid_i brings the next k; the output is registered, one cycle later.
 module mxu_weights
   import aurum_pkg::*;
@@ -54,7 +55,7 @@ module mxu_weights
     end else if (row_valid_i) begin
       row_q         <= row_q + 32'd1;
       k_in_period_q <= period_ends ? '0 : k_in_period_q + 32'd1;
-      k_in_group_q  <= period_ends || group_ends ? '0 : k_in_group_q + 32'd1;
+      k_in_group_q  <= group_ends ? '0 : k_in_group_q + 32'd1;
       if (period_ends) first_col_q <= '0;
       else if (group_ends) first_col_q <= first_col_q + group_n_q;
     end
