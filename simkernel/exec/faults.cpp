@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <regex>
 
 #include <fmt/format.h>
 
@@ -23,7 +22,7 @@ const char* const kFaultGrammar =
 namespace {
 
 template <class T>
-T number(const std::string& text, std::string_view spec) {
+T number(std::string_view text, std::string_view spec) {
     T value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size())
@@ -49,16 +48,40 @@ const TensorSlot& find_result(const Program& program, const FaultSpec& spec) {
     throw Error(ErrorKind::usage, fmt::format("--fault {}: no layer stores a tensor '{}'; 'assay compile --dump' lists them", spec.text, spec.tensor));
 }
 
-/// Calls body(begin, bytes) for each run that the store descriptor writes.
+/// Calls body(begin, bytes) for each run that the store descriptor writes; none when it is one that no chip would run.
 template <class Body>
 void for_each_store_run(const DescriptorWords& words, const Body& body) {
     const StoreFields f = decode_store_fields(words);
+    std::uint64_t runs = 1;
+    for (const std::uint32_t n : f.count)
+        if (__builtin_mul_overflow(runs, std::uint64_t{n}, &runs) || runs > kMaxDmaRuns) return;
     for (std::uint32_t i3 = 0; i3 < f.count[3]; ++i3)
         for (std::uint32_t i2 = 0; i2 < f.count[2]; ++i2)
             for (std::uint32_t i1 = 0; i1 < f.count[1]; ++i1)
                 for (std::uint32_t i0 = 0; i0 < f.count[0]; ++i0)
                     body(f.ext_addr + static_cast<std::uint64_t>(i0 * f.ext_stride[0] + i1 * f.ext_stride[1] + i2 * f.ext_stride[2] + i3 * f.ext_stride[3]),
                          std::uint64_t{f.run_bytes});
+}
+
+struct Range {
+    std::uint64_t begin, end;
+};
+
+/// What the store descriptor writes of a slot, as disjoint ranges, so that each byte is disturbed once however often it is stored.
+std::vector<Range> stored_within(const DescriptorWords& words, const TensorSlot& slot) {
+    std::vector<Range> ranges;
+    for_each_store_run(words, [&](std::uint64_t begin, std::uint64_t bytes) {
+        if (begin < slot.addr.value || begin - slot.addr.value > slot.bytes || bytes > slot.bytes - (begin - slot.addr.value)) return;
+        if (!ranges.empty() && begin >= ranges.back().begin && begin <= ranges.back().end) ranges.back().end = std::max(ranges.back().end, begin + bytes);
+        else ranges.push_back({begin, begin + bytes});
+    });
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    std::vector<Range> merged;
+    for (const Range& range : ranges) {
+        if (!merged.empty() && range.begin <= merged.back().end) merged.back().end = std::max(merged.back().end, range.end);
+        else merged.push_back(range);
+    }
+    return merged;
 }
 
 bool is_store(const DescriptorWords& words) { return (words[0] & 0xFF) == static_cast<std::uint32_t>(Opcode::store); }
@@ -87,25 +110,34 @@ void scale_element(std::span<std::byte> element, DType dtype, bool offset_128, d
 FaultSpec parse_fault(std::string_view text) {
     FaultSpec spec;
     spec.text = text;
-    std::smatch m;
-    static const std::regex flip(R"((weight|result):(.+)\[(\d+)\]\.(\d+))");
-    static const std::regex scale(R"(scale:(.+)\*([0-9.eE+-]+))");
-    static const std::regex drop(R"(drop-signal:(\d+))");
-    if (std::regex_match(spec.text, m, flip)) {
-        spec.kind = m[1] == "weight" ? FaultSpec::Kind::weight : FaultSpec::Kind::result;
-        spec.tensor = m[2];
-        spec.element = number<std::int64_t>(m[3], text);
-        spec.bit = number<unsigned>(m[4], text);
-    } else if (std::regex_match(spec.text, m, scale)) {
+    const auto refuse = [&] { throw Error(ErrorKind::usage, fmt::format("--fault {}: not a fault specification; allowed:\n{}", text, kFaultGrammar)); };
+    const std::size_t colon = text.find(':');
+    const std::string_view kind = text.substr(0, colon);
+    if (colon == std::string_view::npos) refuse();
+    const std::string_view rest = text.substr(colon + 1);
+    if (kind == "weight" || kind == "result") {
+        // From the end: a tensor's name may hold any of these characters.
+        const std::size_t close = rest.rfind("].");
+        const std::size_t open = rest.rfind('[', close);
+        if (close == std::string_view::npos || open == std::string_view::npos || open == 0) refuse();
+        spec.kind = kind == "weight" ? FaultSpec::Kind::weight : FaultSpec::Kind::result;
+        spec.tensor = rest.substr(0, open);
+        spec.element = number<std::int64_t>(rest.substr(open + 1, close - open - 1), text);
+        if (spec.element < 0) refuse();
+        spec.bit = number<unsigned>(rest.substr(close + 2), text);
+    } else if (kind == "scale") {
+        const std::size_t star = rest.rfind('*');
+        if (star == std::string_view::npos || star == 0) refuse();
         spec.kind = FaultSpec::Kind::scale;
-        spec.tensor = m[1];
-        spec.factor = number<double>(m[2], text);
+        spec.tensor = rest.substr(0, star);
+        spec.factor = number<double>(rest.substr(star + 1), text);
+        if (!std::isfinite(spec.factor)) refuse();
         if (spec.factor == 1.0) throw Error(ErrorKind::usage, fmt::format("--fault {}: a factor of 1 has no effect", text));
-    } else if (std::regex_match(spec.text, m, drop)) {
+    } else if (kind == "drop-signal") {
         spec.kind = FaultSpec::Kind::drop_signal;
-        spec.descriptor = number<std::uint32_t>(m[1], text);
+        spec.descriptor = number<std::uint32_t>(rest, text);
     } else {
-        throw Error(ErrorKind::usage, fmt::format("--fault {}: not a fault specification; allowed:\n{}", text, kFaultGrammar));
+        refuse();
     }
     return spec;
 }
@@ -115,7 +147,7 @@ FaultPlan::FaultPlan(const std::vector<FaultSpec>& specs, const Program& program
         const auto refuse = [&](const std::string& why) { throw Error(ErrorKind::usage, fmt::format("--fault {}: {}", spec.text, why)); };
         if (spec.kind == FaultSpec::Kind::drop_signal) {
             if (spec.descriptor >= program.descriptors.size())
-                refuse(fmt::format("the program has descriptors 0 to {}", program.descriptors.size() - 1));
+                refuse(fmt::format("the program has {} descriptors, numbered from 0", program.descriptors.size()));
             if (!signal_is_needed(program.descriptors, spec.descriptor)) refuse("no wait needs this descriptor's signal, so dropping it has no effect");
             dropped_.push_back(spec.descriptor);
         } else if (spec.kind == FaultSpec::Kind::weight) {
@@ -141,12 +173,12 @@ FaultPlan::FaultPlan(const std::vector<FaultSpec>& specs, const Program& program
             const std::size_t before = results_.size();
             for (std::uint32_t i = 0; i < program.descriptors.size(); ++i) {
                 if (!is_store(program.descriptors[i])) continue;
-                for_each_store_run(program.descriptors[i], [&](std::uint64_t begin, std::uint64_t bytes) {
-                    if (spec.kind == FaultSpec::Kind::scale && begin >= slot.addr.value && begin + bytes <= slot.addr.value + slot.bytes)
-                        results_.push_back({i, begin, bytes, 0, spec.factor, slot.dtype, slot.offset_128});
-                    if (spec.kind == FaultSpec::Kind::result && element >= begin && element < begin + bytes)
+                for (const Range& range : stored_within(program.descriptors[i], slot)) {
+                    if (spec.kind == FaultSpec::Kind::scale)
+                        results_.push_back({i, range.begin, range.end - range.begin, 0, spec.factor, slot.dtype, slot.offset_128});
+                    else if (element >= range.begin && element < range.end)
                         results_.push_back({i, element, assay::size_of(slot.dtype), spec.bit, 1.0, slot.dtype, slot.offset_128});
-                });
+                }
             }
             if (results_.size() == before) refuse(fmt::format("no descriptor stores '{}'", spec.tensor));
         }

@@ -1,0 +1,216 @@
+#include "simkernel/program_parts.hpp"
+
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "simkernel/exec/decode.hpp"
+#include "support/error.hpp"
+
+namespace assay::simkernel {
+
+using nlohmann::json;
+
+namespace {
+
+/// Throws the one kind of error that a file whose parts disagree gets.
+class Where {
+public:
+    explicit Where(const std::string& file) : file_(file) {}
+    [[noreturn]] void refuse(const std::string& what) const {
+        throw Error(ErrorKind::damaged, fmt::format("{}: {}; compile the model again", file_, what));
+    }
+    void require(bool holds, const char* dataset, const std::string& what) const {
+        if (!holds) refuse(fmt::format("dataset '{}' {}", dataset, what));
+    }
+
+private:
+    const std::string& file_;
+};
+
+[[noreturn]] void unknown(const char* what, const std::string& name) {
+    throw json::other_error::create(501, fmt::format("{} '{}' is unknown", what, name), nullptr);
+}
+
+Role role_from(const std::string& name) {
+    for (const Role role : {Role::input, Role::output, Role::intermediate})
+        if (name == name_of(role)) return role;
+    unknown("role", name);
+}
+
+DType dtype_from(const std::string& name) {
+    for (const DType type : {DType::f32, DType::i8, DType::u8, DType::i32})
+        if (name == name_of(type)) return type;
+    unknown("dtype", name);
+}
+
+Dtype device_dtype_from(const std::string& name) {
+    for (const Dtype type : kAllDtype)
+        if (name == name_of(type)) return type;
+    unknown("device dtype", name);
+}
+
+json describe(const Program& p) {
+    json meta{{"schema", "assay.program.1"}, {"chip", p.chip},           {"config_hash", p.config_hash}, {"precision", p.precision},
+              {"model_path", p.model_path},  {"model_sha256", p.model_sha256}, {"fallback", p.fallback},   {"hbm_bytes", p.hbm_bytes}};
+    meta["tensors"] = json::array();
+    for (const TensorSlot& t : p.tensors)
+        meta["tensors"].push_back({{"name", t.name}, {"dtype", name_of(t.dtype)}, {"shape", t.shape}, {"perm", t.perm}, {"offset_128", t.offset_128},
+                                   {"addr", t.addr.value}, {"bytes", t.bytes}, {"role", name_of(t.role)}});
+    meta["layers"] = json::array();
+    for (const Layer& l : p.layers)
+        meta["layers"].push_back({{"name", l.name}, {"op", l.op}, {"nodes", l.nodes}, {"inputs", l.inputs}, {"output", l.output},
+                                  {"precision", l.precision}, {"macs", l.macs}, {"k_slab", l.k_slab}, {"mapping", l.mapping},
+                                  {"first_descriptor", l.first_descriptor}, {"descriptor_count", l.descriptor_count}});
+    meta["constants"] = json::array();
+    for (const Constant& c : p.constants) meta["constants"].push_back({{"addr", c.addr.value}, {"bytes", c.bytes.size()}});
+    meta["constant_slots"] = json::array();
+    for (const ConstantSlot& c : p.constant_slots)
+        meta["constant_slots"].push_back({{"name", c.name}, {"addr", c.addr.value}, {"bytes", c.bytes}, {"dtype", name_of(c.dtype)},
+                                          {"elements", c.element_offset.size()}});
+    return meta;
+}
+
+/// An unsigned number that fits T. json's own conversion would take -1, 1.5 and 2^40 for some other value.
+template <class T>
+T unsigned_at(const json& object, const char* key) {
+    const json& value = object.at(key);
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::numeric_limits<T>::max())
+        throw json::other_error::create(501, fmt::format("{} = {} is no unsigned integer of {} bits", key, value.dump(), 8 * sizeof(T)), nullptr);
+    return value.get<T>();
+}
+
+/// Integers of an array, each of which must fit T.
+template <class T>
+std::vector<T> integers_at(const json& object, const char* key) {
+    std::vector<T> out;
+    for (const json& value : object.at(key)) {
+        const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX) &&
+                          std::in_range<T>(value.get<std::int64_t>());
+        if (!fits) throw json::other_error::create(501, fmt::format("{} holds {}, which is no integer of {} bits", key, value.dump(), 8 * sizeof(T)), nullptr);
+        out.push_back(value.get<T>());
+    }
+    return out;
+}
+
+/// Fills everything but descriptors and debug. Constants and offsets are taken from their images as they are described.
+void undescribe(const json& meta, const ProgramParts& parts, const Where& where, Program& p) {
+    p.chip = meta.at("chip");
+    p.config_hash = unsigned_at<std::uint32_t>(meta, "config_hash");
+    p.precision = meta.at("precision");
+    p.model_path = meta.at("model_path");
+    p.model_sha256 = meta.at("model_sha256");
+    p.fallback = meta.at("fallback").get<std::vector<std::string>>();
+    p.hbm_bytes = unsigned_at<std::uint64_t>(meta, "hbm_bytes");
+    for (const json& t : meta.at("tensors"))
+        p.tensors.push_back({t.at("name"), dtype_from(t.at("dtype")), integers_at<std::int64_t>(t, "shape"), integers_at<int>(t, "perm"),
+                             t.at("offset_128"), DeviceAddr{unsigned_at<std::uint64_t>(t, "addr")}, unsigned_at<std::uint64_t>(t, "bytes"),
+                             role_from(t.at("role"))});
+    for (const json& l : meta.at("layers"))
+        p.layers.push_back({l.at("name"), l.at("op"), integers_at<int>(l, "nodes"), l.at("inputs").get<std::vector<std::string>>(), l.at("output"),
+                            l.at("precision"), unsigned_at<std::uint64_t>(l, "macs"), l.at("k_slab"), l.at("mapping"),
+                            unsigned_at<std::uint32_t>(l, "first_descriptor"), unsigned_at<std::uint32_t>(l, "descriptor_count")});
+    std::span<const std::byte> image = parts.constants.bytes;
+    for (const json& c : meta.at("constants")) {
+        const auto bytes = unsigned_at<std::size_t>(c, "bytes");
+        where.require(bytes <= image.size(), "constants", "is shorter than its description");
+        p.constants.push_back({DeviceAddr{unsigned_at<std::uint64_t>(c, "addr")}, {image.begin(), image.begin() + static_cast<std::ptrdiff_t>(bytes)}});
+        image = image.subspan(bytes);
+    }
+    std::span<const std::int64_t> offsets = parts.element_offsets.as<std::int64_t>();
+    for (const json& c : meta.at("constant_slots")) {
+        const auto elements = unsigned_at<std::size_t>(c, "elements");
+        where.require(elements <= offsets.size(), "element_offsets", "is shorter than its description");
+        p.constant_slots.push_back({c.at("name"), DeviceAddr{unsigned_at<std::uint64_t>(c, "addr")}, unsigned_at<std::uint64_t>(c, "bytes"),
+                                    device_dtype_from(c.at("dtype")), {offsets.begin(), offsets.begin() + static_cast<std::ptrdiff_t>(elements)}});
+        offsets = offsets.subspan(elements);
+    }
+    where.require(image.empty(), "constants", "is longer than its description");
+    where.require(offsets.empty(), "element_offsets", "is longer than its description");
+}
+
+/// A slot whose shape, permutation and size do not agree would send the runtime outside its buffers.
+void check_slot(const TensorSlot& slot, const Where& where) {
+    std::vector<bool> seen(slot.shape.size());
+    bool sound = slot.perm.size() == slot.shape.size();
+    for (std::size_t i = 0; sound && i < slot.perm.size(); ++i) {
+        const auto d = static_cast<std::size_t>(slot.perm[i]);
+        sound = d < seen.size() && !seen[d];
+        if (sound) seen[d] = true;
+    }
+    std::uint64_t bytes = size_of(slot.dtype);
+    for (const std::int64_t dim : slot.shape) sound = sound && dim >= 0 && !__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(dim), &bytes);
+    if (!sound || bytes != slot.bytes) where.refuse(fmt::format("tensor '{}': shape, permutation and size do not agree", slot.name));
+    if (slot.offset_128 && size_of(slot.dtype) != 1) where.refuse(fmt::format("tensor '{}': offset_128 is of 8-bit integers only", slot.name));
+}
+
+void check(const Program& p, const Where& where) {
+    const auto in_hbm = [&](DeviceAddr addr, std::uint64_t bytes, const std::string& what) {
+        if (bytes > p.hbm_bytes || addr.value > p.hbm_bytes - bytes)
+            where.refuse(fmt::format("{}: {} bytes at {:#x} leave the {} bytes that the program uses", what, bytes, addr.value, p.hbm_bytes));
+    };
+    if (p.hbm_bytes > region::spm) where.refuse(fmt::format("hbm_bytes = {}: the HBM region ends at {:#x}", p.hbm_bytes, region::spm));
+    for (const TensorSlot& slot : p.tensors) {
+        check_slot(slot, where);
+        in_hbm(slot.addr, slot.bytes, fmt::format("tensor '{}'", slot.name));
+    }
+    for (const Constant& c : p.constants) in_hbm(c.addr, c.bytes.size(), "a constant");
+    for (const ConstantSlot& c : p.constant_slots) {
+        in_hbm(c.addr, c.bytes, fmt::format("constant '{}'", c.name));
+        const std::size_t element = simkernel::size_of(c.dtype);
+        for (const std::int64_t offset : c.element_offset)
+            if (offset < 0 || element > c.bytes || static_cast<std::uint64_t>(offset) > c.bytes - element)
+                where.refuse(fmt::format("constant '{}': an element at byte {} of {}", c.name, offset, c.bytes));
+    }
+    for (const DebugEntry& entry : p.debug) where.require(entry.layer < p.layers.size(), "debug", "names a layer that does not exist");
+    for (const Layer& l : p.layers)
+        if (l.descriptor_count > p.descriptors.size() || l.first_descriptor > p.descriptors.size() - l.descriptor_count)
+            where.refuse(fmt::format("layer '{}': descriptors {} to {} of {}", l.name, l.first_descriptor,
+                                     std::uint64_t{l.first_descriptor} + l.descriptor_count, p.descriptors.size()));
+}
+
+}  // namespace
+
+ProgramParts parts_of(const Program& program) {
+    ProgramParts parts;
+    parts.meta = describe(program).dump();
+    const auto n = static_cast<std::int64_t>(program.descriptors.size());
+    parts.descriptors = Tensor(DType::u32, {n, static_cast<std::int64_t>(kDescriptorWords)});
+    std::memcpy(parts.descriptors.bytes.data(), program.descriptors.data(), parts.descriptors.bytes.size());
+    parts.debug = Tensor(DType::u32, {n, 2});
+    std::memcpy(parts.debug.bytes.data(), program.debug.data(), parts.debug.bytes.size());
+    std::vector<std::byte> image;
+    for (const Constant& c : program.constants) image.insert(image.end(), c.bytes.begin(), c.bytes.end());
+    parts.constants = make_tensor<std::byte>(DType::u8, {static_cast<std::int64_t>(image.size())}, image);
+    std::vector<std::int64_t> offsets;
+    for (const ConstantSlot& c : program.constant_slots) offsets.insert(offsets.end(), c.element_offset.begin(), c.element_offset.end());
+    parts.element_offsets = make_tensor<std::int64_t>(DType::i64, {static_cast<std::int64_t>(offsets.size())}, offsets);
+    return parts;
+}
+
+Program program_from(const ProgramParts& parts, const std::string& file) {
+    const Where where(file);
+    const Tensor &descriptors = parts.descriptors, &debug = parts.debug;
+    if (descriptors.dtype != DType::u32 || descriptors.shape.size() != 2 || descriptors.shape[1] != static_cast<std::int64_t>(kDescriptorWords))
+        where.refuse(fmt::format("dataset 'descriptors' is {}, not Nx{} of uint32", to_string(descriptors.shape), kDescriptorWords));
+    where.require(debug.dtype == DType::u32 && debug.shape == Shape{descriptors.shape[0], 2}, "debug", "does not fit the descriptors");
+    where.require(parts.constants.dtype == DType::u8, "constants", "is not uint8");
+    where.require(parts.element_offsets.dtype == DType::i64, "element_offsets", "is not int64");
+    Program program;
+    try {
+        undescribe(json::parse(parts.meta), parts, where, program);
+    } catch (const json::exception& error) {
+        where.refuse(fmt::format("dataset 'meta_json': {}", error.what()));
+    }
+    program.descriptors.resize(static_cast<std::size_t>(descriptors.shape[0]));
+    std::memcpy(program.descriptors.data(), descriptors.bytes.data(), descriptors.bytes.size());
+    program.debug.resize(program.descriptors.size());
+    std::memcpy(program.debug.data(), debug.bytes.data(), debug.bytes.size());
+    check(program, where);
+    return program;
+}
+
+}  // namespace assay::simkernel
