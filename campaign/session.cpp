@@ -51,7 +51,12 @@ std::string device_complaint(const SessionReport& report) {
         const Finding& first = report.run.findings.front();
         return fmt::format("{} at descriptor {} (layer '{}'): {}", name_of(first.kind), first.descriptor, layer_of(report.program, first.descriptor), first.text);
     }
-    if (record.status == static_cast<std::uint32_t>(JobStatus::done)) return "";
+    if (record.status == static_cast<std::uint32_t>(JobStatus::done)) {
+        if (report.run.corrupt.empty()) return "";
+        const switchover::CorruptConstant& first = report.run.corrupt.front();
+        return fmt::format("device memory is corrupt: constant '{}' of layer '{}' differs from the program at {:#x}", first.constant,
+                           report.program.layers[first.layer].name, first.address);
+    }
     const auto code = static_cast<ErrorCode>(record.error_code);
     std::string text = fmt::format("job failed on the chip: {} at descriptor {} (layer '{}', {} engine): {}", simkernel::name_of(code), record.descriptor,
                                    layer_of(report.program, record.descriptor), simkernel::name_of(static_cast<Engine>(record.engine)), text_of(code));
@@ -70,6 +75,13 @@ void decide(SessionReport& report) {
     if (const std::string complaint = device_complaint(report); !complaint.empty()) {
         report.verdict = golden::worse(report.verdict, Verdict::fail);
         report.reason = complaint;
+    }
+    report.first_failing_layer = report.judgement.first_failing_layer;
+    // A corrupt weight can leave every value right on this input (it met only zeros); its layer is wrong all the same.
+    if (!report.run.corrupt.empty()) {
+        std::uint32_t first = report.run.corrupt.front().layer;
+        for (const switchover::CorruptConstant& c : report.run.corrupt) first = std::min(first, c.layer);
+        if (!report.judgement.first_failing || first < *report.judgement.first_failing) report.first_failing_layer = report.program.layers[first].name;
     }
 }
 
@@ -167,7 +179,8 @@ SessionReport run_session(const SessionOptions& options) {
     if (ran.ok()) {
         progress("judge");
         report.judgement = golden::judge_run({report.program, reference, model.data.inputs, report.run.tensors, report.run.unwritten,
-                                              model.data.expected.empty() ? nullptr : &model.data.expected, &values});
+                                              model.data.expected.empty() ? nullptr : &model.data.expected,
+                                              options.golden.empty() ? nullptr : &values, options.golden.empty() ? &values : nullptr});
         decide(report);
     }
     report.seconds.judge = phase.lap();

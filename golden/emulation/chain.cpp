@@ -26,6 +26,9 @@ std::array<std::vector<double>, 3> split(const double* x, std::size_t count) {
 
 }  // namespace
 
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target_clones("avx2", "default")))  // no FMA among them: multiply and add stay apart
+#endif
 void chain(const ChainShape& shape, const double* a, const double* b, double* acc) {
     for (long m = 0; m < shape.m; ++m) {
         double* row = acc + m * shape.n;

@@ -1,5 +1,7 @@
 #include "golden/emulation/rounding.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace assay::golden {
@@ -28,14 +30,15 @@ std::uint16_t encode_bf16(double x) { return encode(x, 7, -126, 127); }
 std::uint16_t encode_f16(double x) { return encode(x, 10, -14, 15); }
 
 double round_bf16(double x) {
-    if (!(std::fabs(x) < HUGE_VAL) || x == 0) return x;
-    // Eight significant bits: adding and subtracting 2^(e+45) (52 - 7 = 45) leaves 7 fraction bits, rounded half to even.
-    const double magnitude = std::fabs(x);
-    if (magnitude < 0x1p-126 - 0x1p-135) return std::copysign(0.0, x);
-    const double pivot = std::ldexp(1.0, std::ilogb(magnitude) + 45);
-    const double rounded = (magnitude + pivot) - pivot;
-    if (rounded > 0x1.FEp127) return std::copysign(HUGE_VAL, x);
-    return std::copysign(rounded, x);
+    if (std::isnan(x)) return x;
+    // A double keeps 52 fraction bits, bf16 7: round the other 45 away, half to even. A carry runs into the exponent by itself, and the
+    // double's wide exponent is the "unbounded" one after which the flush and the overflow are decided.
+    constexpr std::uint64_t kDropped = 45;
+    std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
+    bits += (std::uint64_t{1} << (kDropped - 1)) - 1 + (bits >> kDropped & 1);
+    bits &= ~((std::uint64_t{1} << kDropped) - 1);
+    const double rounded = std::bit_cast<double>(bits), magnitude = std::fabs(rounded);
+    return std::copysign(magnitude < 0x1p-126 ? 0.0 : magnitude > 0x1.FEp127 ? HUGE_VAL : magnitude, x);
 }
 
 std::array<double, 3> split_bf16(double x) {

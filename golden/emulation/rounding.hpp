@@ -10,7 +10,8 @@ namespace assay::golden {
 inline double round_f32(double x) {
     // Below this a value still rounds to a subnormal when the exponent is unbounded: 2^-126 less half of the unit below it.
     constexpr double kTiny = 0x1p-126 - 0x1p-151;
-    return std::fabs(x) < kTiny ? std::copysign(0.0, x) : static_cast<double>(static_cast<float>(x));
+    const double rounded = static_cast<double>(static_cast<float>(x));  // before the choice, so that loops vectorise
+    return std::fabs(x) < kTiny ? std::copysign(0.0, x) : rounded;
 }
 
 std::uint16_t encode_bf16(double x);  ///< rounds once from double, nearest even; NaN becomes 0x7FC0

@@ -39,23 +39,24 @@ bool same_top(const Tensor& a, const Tensor& b, std::int64_t classes, std::int64
 
 }  // namespace
 
-void judge_global(TensorVerdict& verdict, const Tensor& device, const Value& fp64, const Value& emulation) {
-    if (device.shape != fp64.shape || is_float(device.dtype) != fp64.floating()) {
+void judge_global(TensorVerdict& verdict, const Tensor& device, const GlobalQuestion& question) {
+    const Value& golden = question.golden;
+    if (device.shape != golden.shape || is_float(device.dtype) != golden.floating()) {
         worsen(verdict, Verdict::fail, fmt::format("{} of shape {}, golden has {} of shape {}", name_of(device.dtype), to_string(device.shape),
-                                                   name_of(fp64.dtype), to_string(fp64.shape)));
+                                                   name_of(golden.dtype), to_string(golden.shape)));
         return;
     }
     if (device.count() == 0) return worsen(verdict, Verdict::pass, "only its shape was judged: it has no elements");
-    const Ratios ratios = global_ratios(device, fp64, emulation);
+    const Ratios ratios = global_ratios(device, golden, question.fp64, question.emulation);
     verdict.global = GlobalError{ratios.r_rms, ratios.r_max, ratios.max_abs};
     verdict.elements = device.count();
-    const Similarity s = similarity(device, fp64);
+    const Similarity s = similarity(device, golden);
     verdict.pcc = s.pcc;
     verdict.cosine = s.cosine;
     verdict.psnr = s.psnr;
     if (ratios.class_mismatches > 0) {
         const std::int64_t i = ratios.first_mismatch;
-        const ElementReport element{i, coordinates(i, device.shape), device.value(i), fp64.at(i), 0};
+        const ElementReport element{i, coordinates(i, device.shape), device.value(i), golden.at(i), 0};
         if (!verdict.first_failing) verdict.first_failing = element;
         return worsen(verdict, Verdict::fail, fmt::format("{} elements differ from golden in being finite; first {}", ratios.class_mismatches, describe(element)));
     }
@@ -80,8 +81,8 @@ TensorVerdict judge_published(const PublishedQuestion& q) {
     }
     verdict.elements = q.device.count();
     const bool floating = is_float(q.device.dtype);
-    const double allow = floating ? kGlobalPass * (global_ratios(to_tensor(q.emulation), q.fp64, q.emulation).yardstick_max +
-                                                   global_ratios(to_tensor(q.emulation_fp32), q.fp64, q.emulation_fp32).yardstick_max)
+    const double allow = floating ? kGlobalPass * (global_ratios(to_tensor(q.emulation), q.fp64, q.fp64, q.emulation).yardstick_max +
+                                                   global_ratios(to_tensor(q.emulation_fp32), q.fp64, q.fp64, q.emulation_fp32).yardstick_max)
                                   : kPublishedLsb;
     const Value published = to_value(q.published);
     const Similarity s = similarity(q.device, published);

@@ -8,8 +8,13 @@ namespace assay::golden {
 
 inline constexpr double kGlobalPass = 2, kGlobalFail = 4;  ///< DESIGN section 7: r <= 2 passes, up to 4 is INCONCLUSIVE, above fails
 
+struct GlobalQuestion {
+    const Value& golden;     ///< what the device is compared with
+    const Value& fp64;       ///< the reference's own values: what the emulation's error is measured against
+    const Value& emulation;
+};
 /// Adds the global error to a verdict: shape, class, ratios, similarity figures; worsens verdict and reason as they ask.
-void judge_global(TensorVerdict& verdict, const Tensor& device, const Value& fp64, const Value& emulation);
+void judge_global(TensorVerdict& verdict, const Tensor& device, const GlobalQuestion& question);
 
 struct PublishedQuestion {
     const Tensor& device;

@@ -34,13 +34,15 @@ Rules in_fp32(Rules rules) {
 struct Judge {
     const RunToJudge& run;
     Values computed;
-    const Values& fp64;
+    const Values& own;
+    const Values& golden;
     Values emulation;
 
     explicit Judge(const RunToJudge& r)
         : run(r),
-          computed(r.golden ? Values{} : r.reference.run(r.inputs)),
-          fp64(r.golden ? *r.golden : computed),
+          computed(r.own ? Values{} : r.reference.run(r.inputs)),
+          own(r.own ? *r.own : computed),
+          golden(r.golden ? *r.golden : own),
           emulation(r.reference.emulate(r.inputs, rules_of(r.program), {r.program.precision == "bf16" ? "bf16" : "bf16x3", 0})) {}
 
     std::uint64_t unwritten(const std::string& name) const {
@@ -57,13 +59,13 @@ struct Judge {
     }
 
     void add_global(TensorVerdict& verdict, const std::string& name, const Tensor& tensor) const {
-        const auto g = fp64.find(name), e = emulation.find(name);
-        if (g == fp64.end() || e == emulation.end()) {
+        const auto g = golden.find(name), e = emulation.find(name);
+        if (g == golden.end() || e == emulation.end()) {
             verdict.verdict = Verdict::error;
             verdict.reason = fmt::format("golden has no value '{}'", name);
             return;
         }
-        judge_global(verdict, tensor, g->second, e->second);
+        judge_global(verdict, tensor, {g->second, own.at(name), e->second});
     }
 
     TensorVerdict layer(const simkernel::Layer& layer) const;
@@ -147,7 +149,7 @@ TensorVerdict Judge::output(const std::string& name) const {
 
 /// A row of scores over 2 to 1000 classes. A tensor as large as an input of the model is a reconstruction, not a choice.
 bool Judge::classifier(const std::string& name) const {
-    const Shape& shape = fp64.at(name).shape;
+    const Shape& shape = own.at(name).shape;
     if (shape.size() != 2 || shape[1] < 2 || shape[1] > kMostClasses) return false;
     return std::none_of(run.inputs.begin(), run.inputs.end(), [&](const auto& input) { return input.second.count() == element_count(shape); });
 }
@@ -157,8 +159,8 @@ std::optional<TensorVerdict> Judge::published(const std::string& name, const Val
     const Tensor* tensor = device(name);
     if (want == run.published->end()) return std::nullopt;
     TensorVerdict verdict;
-    if (tensor && unwritten(name) == 0 && fp64.contains(name))
-        verdict = judge_published({*tensor, want->second, fp64.at(name), emulation.at(name), emulation_fp32.at(name), classifier(name)});
+    if (tensor && unwritten(name) == 0)
+        verdict = judge_published({*tensor, want->second, own.at(name), emulation.at(name), emulation_fp32.at(name), classifier(name)});
     else
         verdict.reason = "the output was not read whole from the device";
     verdict.role = "published";

@@ -16,8 +16,10 @@ struct RunToJudge {
     const std::map<std::string, Tensor>& device;        ///< what was read back, by ONNX value name
     const std::map<std::string, std::uint64_t>& unwritten;  ///< bytes that still hold the poison, for tensors where there are some
     const std::map<std::string, Tensor>* published = nullptr;  ///< by graph output; null or empty: none
-    /// fp64 values of every tensor, from the golden store; null: computed here.
+    /// A stored or imported golden that outputs and layers are compared with; null: the reference's own fp64 values. What the emulation's
+    /// error is measured against is always the reference's own: a wrong golden must not widen its own yardstick.
     const Values* golden = nullptr;
+    const Values* own = nullptr;  ///< reference.run(inputs), when the caller has it already
 };
 
 /// Throws Error(bad_input) when the inputs do not fit the model; everything about the device is a verdict.

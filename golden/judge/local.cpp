@@ -80,7 +80,9 @@ void judge_elements(TensorVerdict& verdict, const Tensor& device, const Value& g
         const double bound = g.floating() ? allow : std::min(allow, 1.0);
         const double ratio = difference == 0 ? 0.0 : difference / bound;
         local.max_ratio = std::max(local.max_ratio, ratio);
-        if (difference <= bound) local.lsb += !g.floating() && difference > 0;
+        // Where the reference is exact, so is the sign of a zero (IEEE 754-2019 §6.3): a flipped sign bit is a wrong result.
+        if (g.floating() && allow == 0 && d == 0 && r == 0 && std::signbit(d) != std::signbit(r)) fail(i, HUGE_VAL);
+        else if (difference <= bound) local.lsb += !g.floating() && difference > 0;
         else if (grey.accepts(i, d, r)) ++local.grey;
         else fail(i, ratio);
     }

@@ -39,14 +39,14 @@ Similarity similarity(const Tensor& device, const Value& reference) {
     return out;
 }
 
-Ratios global_ratios(const Tensor& device, const Value& fp64, const Value& emulation) {
+Ratios global_ratios(const Tensor& device, const Value& golden, const Value& fp64, const Value& emulation) {
     Ratios out;
     double n = 0, device_squares = 0, emulation_squares = 0, ulp_squares = 0, emulation_max = 0, largest = 0;
     for (std::int64_t i = 0; i < device.count(); ++i) {
-        const double d = device.value(i), g = fp64.at(i), e = emulation.at(i);
+        const double d = device.value(i), g = golden.at(i), own = fp64.at(i), e = emulation.at(i);
         const bool same_class = std::isfinite(d) ? std::isfinite(e) : std::isnan(d) ? std::isnan(e) : d == e;
-        const bool as_fp64 = std::isfinite(d) ? std::isfinite(g) : std::isnan(d) ? std::isnan(g) : d == g;
-        if (!same_class && !as_fp64) {
+        const bool as_golden = std::isfinite(d) ? std::isfinite(g) : std::isnan(d) ? std::isnan(g) : d == g;
+        if (!same_class && !as_golden) {
             if (out.class_mismatches++ == 0) out.first_mismatch = i;
             continue;
         }
@@ -57,9 +57,9 @@ Ratios global_ratios(const Tensor& device, const Value& fp64, const Value& emula
         device_squares += (d - g) * (d - g);
         const double ulp = fp64.floating() ? ulp_f32(g) : 1.0;
         ulp_squares += ulp * ulp;
-        if (!std::isfinite(e)) continue;
-        emulation_max = std::max(emulation_max, std::fabs(e - g));
-        emulation_squares += (e - g) * (e - g);
+        if (!std::isfinite(e) || !std::isfinite(own)) continue;
+        emulation_max = std::max(emulation_max, std::fabs(e - own));
+        emulation_squares += (e - own) * (e - own);
     }
     out.yardstick_max = std::max(emulation_max, fp64.floating() ? ulp_f32(largest) : 1.0);
     if (n == 0) return out;

@@ -19,9 +19,9 @@ struct Ratios {
     std::int64_t class_mismatches = 0; ///< elements non-finite on the device alone, or finite there alone
     std::int64_t first_mismatch = -1;
 };
-/// rms and max of (device - fp64) over the same of (emulation - fp64), each floored at one output ULP: for floats the ULP of fp32 at each
+/// rms and max of (device - golden) over the same of (emulation - fp64), each floored at one output ULP: for floats the ULP of fp32 at each
 /// reference value (rms) and at the largest one (max), for integers 1.
-Ratios global_ratios(const Tensor& device, const Value& fp64, const Value& emulation);
+Ratios global_ratios(const Tensor& device, const Value& golden, const Value& fp64, const Value& emulation);
 
 double ulp_f32(double x);  ///< distance between fp32 neighbours at |x|, at least the smallest normal number
 

@@ -49,9 +49,9 @@ std::int64_t Node::integer(std::string_view name, std::int64_t otherwise) const 
     return a->i();
 }
 
-double Node::real(std::string_view name, double otherwise) const {
+double Node::real(std::string_view name, float otherwise) const {
     const onnx::AttributeProto* a = attribute(name);
-    if (!a) return otherwise;
+    if (!a) return static_cast<double>(otherwise);
     if (a->type() != onnx::AttributeProto::FLOAT) fail(fmt::format("attribute '{}' must be a float", name));
     return static_cast<double>(a->f());
 }

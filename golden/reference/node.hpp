@@ -34,7 +34,7 @@ public:
     double scalar(std::size_t i) const;             ///< in(i), which must hold one element
 
     std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
-    double real(std::string_view name, double otherwise) const;
+    double real(std::string_view name, float otherwise) const;  ///< attributes are fp32, and so are their defaults: 0.2f, not 0.2
     std::string text(std::string_view name, std::string_view otherwise) const;
     std::optional<std::vector<std::int64_t>> integers(std::string_view name) const;
     std::optional<Value> tensor(std::string_view name) const;

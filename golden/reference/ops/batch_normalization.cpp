@@ -15,8 +15,8 @@ Outputs batch_normalization(const Node& node) {
         if (node.real(i).count() != channels) node.fail(fmt::format("input {} has {} elements, the input has {} channels", i, node.in(i).count(), channels));
     node.require("spatial", 1);
     node.require("training_mode", 0);
-    node.real("momentum", 0.9);  // only training uses it
-    const double epsilon = node.real("epsilon", 1e-5);
+    node.real("momentum", 0.9f);  // only training uses it
+    const double epsilon = node.real("epsilon", 1e-5f);
     if (node.output_count() > 1) node.fail("training outputs are not supported");
     const std::int64_t plane = element_count(Shape(x.shape.begin() + 2, x.shape.end()));
     const Numerics& num = node.numerics();

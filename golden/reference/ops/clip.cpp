@@ -1,5 +1,6 @@
 // Clip-6 (bounds as attributes) and Clip-11 to 13 (bounds as optional scalar inputs).
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "golden/reference/ops/kernels.hpp"
@@ -10,8 +11,8 @@ Outputs clip(const Node& node) {
     const Value& x = node.in(0);
     double low = -std::numeric_limits<double>::infinity(), high = -low;
     if (node.version() < 11) {
-        low = node.real("min", low);
-        high = node.real("max", high);
+        low = node.real("min", -HUGE_VALF);
+        high = node.real("max", HUGE_VALF);
     } else {
         if (node.has(1)) low = node.scalar(1);
         if (node.has(2)) high = node.scalar(2);

@@ -45,7 +45,7 @@ Outputs relu(const Node& node) {
 }
 
 Outputs leaky_relu(const Node& node) {
-    const double alpha = node.real("alpha", 0.01);
+    const double alpha = node.real("alpha", 0.01f);
     const Numerics& num = node.numerics();
     return map(
         node, [&](double x) { return x < 0 ? num.round(alpha * x) : x; },
@@ -71,7 +71,7 @@ Outputs sigmoid(const Node& node) {
 }
 
 Outputs hard_sigmoid(const Node& node) {
-    const double alpha = node.real("alpha", 0.2), beta = node.real("beta", 0.5);
+    const double alpha = node.real("alpha", 0.2f), beta = node.real("beta", 0.5f);
     const Numerics& num = node.numerics();
     return map(
         node, [&](double x) { return std::clamp(num.round(num.round(alpha * x) + beta), 0.0, 1.0); },

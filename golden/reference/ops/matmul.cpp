@@ -63,7 +63,7 @@ Outputs matmul(const Node& node) {
 Outputs gemm(const Node& node) {
     const Value &a = node.real(0), &b = node.real(1);
     if (a.rank() != 2 || b.rank() != 2) node.fail(fmt::format("operands {} and {} must be matrices", to_string(a.shape), to_string(b.shape)));
-    const double alpha = node.real("alpha", 1.0), beta = node.real("beta", 1.0);
+    const double alpha = node.real("alpha", 1.0f), beta = node.real("beta", 1.0f);
     Operand x = operand(a, 0, a.shape[0], a.shape[1]), w = operand(b, 0, b.shape[0], b.shape[1]);
     if (node.integer("transA", 0)) x = transposed(x);
     if (node.integer("transB", 0)) w = transposed(w);

@@ -106,7 +106,10 @@ Outputs slice(const Node& node) {
         node.fail(fmt::format("{} starts, {} ends, {} axes, {} steps: must be as many of each", starts.size(), ends.size(), axes.size(), steps.size()));
     const auto strides = strides_of(x.shape);
     Shape shape = x.shape;
-    std::vector<std::int64_t> begin(x.shape.size(), 0), step(x.shape.size(), 1);
+    struct Walk {
+        std::int64_t begin = 0, step = 1;
+    };
+    std::vector<Walk> walks(x.shape.size());
     for (std::size_t i = 0; i < starts.size(); ++i) {
         const auto d = static_cast<std::size_t>(node.axis(axes[i], x.rank()));
         const std::int64_t dim = x.shape[d];
@@ -120,13 +123,12 @@ Outputs slice(const Node& node) {
         const std::int64_t last = forward ? position(ends[i], 0, dim) : position(ends[i], -1, dim - 1);
         const std::int64_t distance = forward ? last - first : first - last;
         const std::int64_t stride = forward ? steps[i] : -steps[i];
-        begin[d] = first;
-        step[d] = steps[i];
+        walks[d] = {first, steps[i]};
         shape[d] = distance <= 0 ? 0 : (distance - 1) / stride + 1;
     }
     const auto index = index_of(shape, [&](const std::vector<std::int64_t>& at) {
         std::int64_t from = 0;
-        for (std::size_t d = 0; d < at.size(); ++d) from += (begin[d] + at[d] * step[d]) * strides[d];
+        for (std::size_t d = 0; d < at.size(); ++d) from += (walks[d].begin + at[d] * walks[d].step) * strides[d];
         return from;
     });
     return {x.gather(index, shape)};
@@ -160,7 +162,7 @@ Outputs pad(const Node& node) {
     double fill = 0;
     if (node.version() < 11) {
         pads = node.integers("pads").value_or(std::vector<std::int64_t>{});
-        fill = node.real("value", 0.0);
+        fill = node.real("value", 0.0f);
     } else {
         pads = node.integers(1);
         if (node.has(2)) fill = node.scalar(2);
