@@ -73,7 +73,7 @@ std::string to_html(const SessionReport& r) {
         escape(r.program.model_path), kStyle, mark(r.verdict), escape(r.target), escape(r.chip.name), r.precision, r.seed, escape(r.data), r.run.cycles,
         r.chip.clock_mhz, r.seconds.device, static_cast<double>(r.peak_rss_bytes) / 1048576.0);
     if (!r.reason.empty()) html += fmt::format("<pre>{}</pre>\n", escape(r.reason));
-    if (!r.judgement.first_failing_layer.empty()) html += fmt::format("<p>First failing layer: <b>{}</b></p>\n", escape(r.judgement.first_failing_layer));
+    if (!r.first_failing_layer.empty()) html += fmt::format("<p>First failing layer: <b>{}</b></p>\n", escape(r.first_failing_layer));
     if (!r.run.findings.empty()) {
         html += "<h2>Sanitizer</h2><ul>";
         for (const simkernel::Finding& f : r.run.findings)

@@ -61,6 +61,9 @@ std::string to_json(const SessionReport& r) {
     for (const simkernel::Finding& f : r.run.findings)
         findings.push_back({{"kind", simkernel::name_of(f.kind)}, {"descriptor", f.descriptor}, {"other", f.other}, {"address", f.address}, {"text", f.text},
                             {"layer", f.descriptor < r.program.debug.size() ? json(r.program.layers[r.program.debug[f.descriptor].layer].name) : json(nullptr)}});
+    json corrupt = json::array();
+    for (const switchover::CorruptConstant& c : r.run.corrupt)
+        corrupt.push_back({{"constant", c.constant}, {"layer", r.program.layers[c.layer].name}, {"address", c.address}, {"wrong_bytes", c.wrong_bytes}});
     json out{{"schema", "assay.verdict.1"},
              {"verdict", golden::name_of(r.verdict)},
              {"reason", r.reason},
@@ -83,10 +86,11 @@ std::string to_json(const SessionReport& r) {
              {"layers", layers},
              {"fallback", r.program.fallback},
              {"findings", findings},
+             {"corrupt_constants", corrupt},
              {"counters", counters_json(r)},
              {"warnings", r.judgement.warnings},
              {"artifacts", r.artifacts}};
-    out["first_failing"] = r.judgement.first_failing_layer.empty() ? json(nullptr) : json(r.judgement.first_failing_layer);
+    out["first_failing"] = r.first_failing_layer.empty() ? json(nullptr) : json(r.first_failing_layer);
     return out.dump(1) + "\n";
 }
 

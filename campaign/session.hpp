@@ -36,6 +36,7 @@ struct SessionReport {
     golden::RunVerdict judgement;
     golden::Verdict verdict = golden::Verdict::miss;  ///< with the chip's own failures and the sanitizer's findings
     std::string reason;                    ///< one line, when it is not PASS
+    std::string first_failing_layer;       ///< of the judgement, or of a corrupt constant; "" when none
     std::string target_error;              ///< typed error of the target, when the run did not end
     simkernel::ChipConfig chip;
     std::string target, precision, data;

@@ -82,7 +82,7 @@ std::string summary(const campaign::SessionReport& r) {
     text += fmt::format("{}  {} on {} ({}, {}): {} MAC, {} cycles = {:.3f} ms at {} MHz (uncalibrated)\n", colored(r.verdict), r.program.model_path, r.target,
                         r.chip.name, r.precision, macs, r.run.cycles, 1e3 * seconds_on_chip, r.chip.clock_mhz);
     if (r.verdict != Verdict::pass && !r.reason.empty()) text += fmt::format("  {}\n", r.reason);
-    if (!r.judgement.first_failing_layer.empty()) text += fmt::format("  first failing layer: {}\n", bold(r.judgement.first_failing_layer));
+    if (!r.first_failing_layer.empty()) text += fmt::format("  first failing layer: {}\n", bold(r.first_failing_layer));
     text += fmt::format("  host seconds: import {:.3f}, compile {:.3f}, golden {:.3f}, device {:.3f}, judge {:.3f}, total {:.3f}; peak memory {:.0f} MiB; fallback: {}\n",
                         r.seconds.import, r.seconds.compile, r.seconds.golden, r.seconds.device, r.seconds.judge, r.seconds.total,
                         static_cast<double>(r.peak_rss_bytes) / 1048576.0, r.program.fallback.empty() ? "none" : std::to_string(r.program.fallback.size()));

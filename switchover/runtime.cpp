@@ -67,6 +67,27 @@ std::vector<std::uint64_t> cycles_by_layer(const Program& program, const RunResu
     return cycles;
 }
 
+std::string slot_at(const Program& program, std::uint64_t address) {
+    for (const ConstantSlot& slot : program.constant_slots)
+        if (address >= slot.addr.value && address < slot.addr.value + slot.bytes) return slot.name;
+    return "";
+}
+
+/// The first layer with a load descriptor whose span covers the address; the first layer of all when none does.
+std::uint32_t layer_that_loads(const Program& program, std::uint64_t address) {
+    for (std::uint32_t i = 0; i < program.descriptors.size(); ++i) {
+        if ((program.descriptors[i][0] & 0xFF) != static_cast<std::uint32_t>(Opcode::load)) continue;
+        const LoadFields f = decode_load_fields(program.descriptors[i]);
+        std::uint64_t low = f.ext_addr, high = f.ext_addr + f.run_bytes;
+        for (std::size_t d = 0; d < 4; ++d) {
+            const std::int64_t reach = static_cast<std::int64_t>(f.count[d] - 1) * f.ext_stride[d];
+            (reach < 0 ? low : high) += static_cast<std::uint64_t>(reach);
+        }
+        if (address >= low && address < high) return program.debug[i].layer;
+    }
+    return 0;
+}
+
 /// The loader's check: a program that could deadlock or is malformed never reaches a device.
 void require_legal(const Program& program, const ChipConfig& chip) {
     const std::vector<ProgramProblem> problems = check_program(program.descriptors, chip);
@@ -192,6 +213,23 @@ Status Runtime::collect(const Program& program, const RunOptions& options, const
     return Done{};
 }
 
+Status Runtime::check_constants(const Program& program, RunResult& result) {
+    for (const Constant& constant : program.constants) {
+        std::vector<std::byte> held(constant.bytes.size());
+        ASSAY_TRY(read(constant.addr, held));
+        for (std::size_t i = 0; i < held.size(); ++i) {
+            if (held[i] == constant.bytes[i]) continue;
+            const std::uint64_t address = constant.addr.value + i;
+            if (!result.corrupt.empty() && address < result.corrupt.back().address + 64) {  // one report a neighbourhood
+                ++result.corrupt.back().wrong_bytes;
+                continue;
+            }
+            result.corrupt.push_back({address, 1, slot_at(program, address), layer_that_loads(program, address)});
+        }
+    }
+    return Done{};
+}
+
 Result<RunResult> Runtime::run(const Program& original, const std::map<std::string, Tensor>& inputs, const RunOptions& options) {
     const Result<Identity> identity = target_.identity();
     if (!identity.ok()) return identity.error();
@@ -238,6 +276,7 @@ Result<RunResult> Runtime::run(const Program& original, const std::map<std::stri
     if (sanitizer) result.findings = sanitizer->findings();
     if (!waited.ok()) return waited.error();
     ASSAY_TRY(collect(program, options, at, result));
+    ASSAY_TRY(check_constants(original, result));
     result.post_mortem = target_.post_mortem();
     return result;
 }

@@ -26,6 +26,14 @@ struct TraceEvent {
     simkernel::TraceRecord record;
 };
 
+/// A constant (weight, bias, scale) whose device bytes after the run are not those of the program: memory corruption.
+struct CorruptConstant {
+    std::uint64_t address = 0;       ///< first wrong byte
+    std::uint64_t wrong_bytes = 0;
+    std::string constant;            ///< its slot's name; "" when no slot covers it
+    std::uint32_t layer = 0;         ///< first layer that loads it
+};
+
 using EngineCounters = std::array<std::uint64_t, simkernel::kCounterCount>;
 
 struct RunResult {
@@ -34,6 +42,7 @@ struct RunResult {
     double device_seconds = 0;                      ///< first doorbell to completion seen
     std::map<std::string, Tensor> tensors;          ///< every slot of the program, by name
     std::map<std::string, std::uint64_t> unwritten; ///< bytes that still hold the poison, for slots where there are some
+    std::vector<CorruptConstant> corrupt;           ///< constants that the device does not hold as the program has them
     std::vector<std::uint64_t> layer_cycles;        ///< by layer; they sum to `cycles` (empty without trace)
     std::vector<TraceEvent> trace;
     std::array<EngineCounters, simkernel::kAllEngine.size()> counters{};
@@ -58,6 +67,7 @@ private:
     Status start(const simkernel::Program& program, const RunOptions& options, const Layout& at);
     Status wait(std::uint32_t sequence, std::uint64_t deadline_cycles);
     Status collect(const simkernel::Program& program, const RunOptions& options, const Layout& at, RunResult& result);
+    Status check_constants(const simkernel::Program& program, RunResult& result);
     Status write(DeviceAddr addr, std::span<const std::byte> bytes);
     Status read(DeviceAddr addr, std::span<std::byte> bytes);
     Result<std::uint64_t> read64(std::uint32_t lo_offset);

@@ -72,7 +72,7 @@ void expect_traced(const std::string& model, const std::string& fault, const std
     options.run.faults = {simkernel::parse_fault(fault)};
     const SessionReport report = run_session(options);
     EXPECT_EQ(report.verdict, Verdict::fail) << fault << ": " << report.reason;
-    EXPECT_EQ(report.judgement.first_failing_layer, layer) << fault;
+    EXPECT_EQ(report.first_failing_layer, layer) << fault;
 }
 
 TEST(Faults, WeightSignBitOfAnInt8Layer) { expect_traced("int8", "weight:conv2.weight_quantized[100].7", "conv2"); }
