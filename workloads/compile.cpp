@@ -39,7 +39,8 @@ public:
             throw Error(ErrorKind::usage, fmt::format("precision '{}' is unknown; use native or bf16", options.precision));
         for (const ValueId output : graph_.outputs)
             if (graph_.value(output).producer < 0)
-                problem_at_model(fmt::format("output '{}' is an input or a constant; a model must compute its outputs", graph_.value(output).name));
+                problem_at_model(
+                    fmt::format("output '{}' is an input or a constant; a model must compute its outputs", graph_.value(output).name));
         std::vector<NodeError> errors;
         infer_and_fold(graph_, errors);
         for (const NodeError& error : errors) report(error);
@@ -110,7 +111,8 @@ private:
         if (node.folded) return false;
         for (const ValueId input : node.inputs)
             if (input != kNoValue && !graph_.value(input).constant && !lowering_->has_view(input)) return false;
-        return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v == kNoValue || graph_.value(v).known || v != node.outputs[0]; });
+        return std::all_of(node.outputs.begin(), node.outputs.end(),
+                           [&](ValueId v) { return v == kNoValue || graph_.value(v).known || v != node.outputs[0]; });
     }
 
     Graph graph_;

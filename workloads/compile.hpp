@@ -22,11 +22,11 @@ struct ModelSource {
 
 struct CompileOptions {
     simkernel::ChipConfig chip;
-    std::string precision = "native";            ///< fp32 matrix work: "native" (three-way bf16 split) or "bf16"
-    std::map<std::string, std::int64_t> dims;    ///< dynamic dimensions by name
-    std::map<std::string, Shape> input_shapes;   ///< shapes of graph inputs, as the user's tensors have them
-    bool probes_all = true;                      ///< keep every intermediate tensor in HBM until the end
-    std::vector<std::string> probes;             ///< tensors to keep when not all are
+    std::string precision = "native";           ///< fp32 matrix work: "native" (three-way bf16 split) or "bf16"
+    std::map<std::string, std::int64_t> dims;   ///< dynamic dimensions by name
+    std::map<std::string, Shape> input_shapes;  ///< shapes of graph inputs, as the user's tensors have them
+    bool probes_all = true;                     ///< keep every intermediate tensor in HBM until the end
+    std::vector<std::string> probes;            ///< tensors to keep when not all are
 };
 
 /// One thing that the compiler cannot do.

@@ -40,7 +40,8 @@ TEST(Digits, BothModelsGiveTheCommittedOutputsOnEveryPreset) {
             for (std::int64_t i = 0; i < y.count(); ++i) largest = std::max(largest, std::abs(d.expected.value(i)));
             // Sanity; golden judges. A quantised model may differ by a step of its last quantisation, about a 200th of the range.
             const double allow = std::string(kind) == "fp32" ? 1e-5 * largest : is_float(y.dtype) ? largest / 100 : 2.0;
-            for (std::int64_t i = 0; i < y.count(); ++i) ASSERT_NEAR(y.value(i), d.expected.value(i), allow) << kind << " on " << chip << " element " << i;
+            for (std::int64_t i = 0; i < y.count(); ++i)
+                ASSERT_NEAR(y.value(i), d.expected.value(i), allow) << kind << " on " << chip << " element " << i;
         }
 }
 
@@ -76,7 +77,8 @@ TEST(Digits, WithoutProbesDeadTensorsShareMemoryAndTheOutputIsTheSame) {
     CompileOptions all, few;
     all.chip = few.chip = preset("aurum-nano");
     few.probes_all = false;
-    const RunResult a = compile_and_run(*d.model, all, {{d.input_name, d.input}}), b = compile_and_run(*d.model, few, {{d.input_name, d.input}});
+    const RunResult a = compile_and_run(*d.model, all, {{d.input_name, d.input}}),
+                    b = compile_and_run(*d.model, few, {{d.input_name, d.input}});
     EXPECT_EQ(a.tensors.at(d.output_name), b.tensors.at(d.output_name));
     EXPECT_LT(b.program.hbm_bytes, a.program.hbm_bytes);
     EXPECT_LT(b.program.tensors.size(), a.program.tensors.size());
@@ -95,14 +97,19 @@ TEST(Digits, AWeightsOffsetLeadsToItsOwnByte) {
     const auto program = compile(*d.model, {"model.onnx", ""}, options);
     int checked = 0;
     for (const auto& init : d.model->graph().initializer()) {
-        const auto slot = std::find_if(program.constant_slots.begin(), program.constant_slots.end(), [&](const auto& s) { return s.name == init.name() && s.dtype == simkernel::Dtype::i8; });
+        const auto slot = std::find_if(program.constant_slots.begin(), program.constant_slots.end(),
+                                       [&](const auto& s) { return s.name == init.name() && s.dtype == simkernel::Dtype::i8; });
         if (slot == program.constant_slots.end()) continue;
         const Tensor weights = tensor_from_proto(init, init.name());
         ASSERT_EQ(static_cast<std::int64_t>(slot->element_offset.size()), weights.count());
-        const auto constant = std::find_if(program.constants.begin(), program.constants.end(), [&](const auto& c) { return c.addr == slot->addr; });
+        const auto constant =
+            std::find_if(program.constants.begin(), program.constants.end(), [&](const auto& c) { return c.addr == slot->addr; });
         ASSERT_NE(constant, program.constants.end());
         for (std::int64_t i = 0; i < weights.count(); ++i, ++checked)
-            ASSERT_EQ(static_cast<std::int8_t>(constant->bytes.at(static_cast<std::size_t>(slot->element_offset[static_cast<std::size_t>(i)]))), weights.integer(i)) << init.name() << "[" << i << "]";
+            ASSERT_EQ(
+                static_cast<std::int8_t>(constant->bytes.at(static_cast<std::size_t>(slot->element_offset[static_cast<std::size_t>(i)]))),
+                weights.integer(i))
+                << init.name() << "[" << i << "]";
     }
     EXPECT_GT(checked, 100);
 }

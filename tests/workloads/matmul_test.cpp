@@ -28,7 +28,8 @@ CompileOptions on(const char* chip) {
 TEST(Gemm, TransposesAlphaBetaAndEveryKindOfBias) {
     std::mt19937 engine(11);
     for (int trial = 0; trial < 16; ++trial) {
-        const std::int64_t m = 1 + static_cast<std::int64_t>(engine() % 20), k = 1 + static_cast<std::int64_t>(engine() % 150), n = 1 + static_cast<std::int64_t>(engine() % 40);
+        const std::int64_t m = 1 + static_cast<std::int64_t>(engine() % 20), k = 1 + static_cast<std::int64_t>(engine() % 150),
+                           n = 1 + static_cast<std::int64_t>(engine() % 40);
         const bool ta = trial & 1, tb = trial & 2;
         const Tensor a = random_floats(engine, ta ? Shape{k, m} : Shape{m, k}), b = random_floats(engine, tb ? Shape{n, k} : Shape{k, n});
         const Tensor c = random_floats(engine, trial % 3 == 0 ? Shape{1} : trial % 3 == 1 ? Shape{n} : Shape{1, n});
@@ -45,8 +46,10 @@ TEST(Gemm, TransposesAlphaBetaAndEveryKindOfBias) {
             for (std::int64_t j = 0; j < n; ++j) {
                 Dot dot;
                 for (std::int64_t p = 0; p < k; ++p) dot.add(a.value(ta ? p * m + i : i * k + p), b.value(tb ? j * k + p : p * n + j));
-                const double bias = static_cast<double>(beta) * c.value(c.count() == 1 ? 0 : j), g = static_cast<double>(alpha) * dot.sum + bias;
-                ASSERT_NEAR(y.value(i * n + j), g, dot.bound(k) + 2 * 0x1p-24 * (std::abs(bias) + std::abs(g))) << "trial " << trial << " at " << i << "," << j;
+                const double bias = static_cast<double>(beta) * c.value(c.count() == 1 ? 0 : j),
+                             g = static_cast<double>(alpha) * dot.sum + bias;
+                ASSERT_NEAR(y.value(i * n + j), g, dot.bound(k) + 2 * 0x1p-24 * (std::abs(bias) + std::abs(g)))
+                    << "trial " << trial << " at " << i << "," << j;
             }
     }
 }
@@ -55,7 +58,12 @@ TEST(MatMul, BatchesBroadcastAndTheRightHandSideMayBeComputed) {
     struct Case {
         Shape a, b, out;
     };
-    const Case cases[] = {{{3, 7, 20}, {20, 9}, {3, 7, 9}}, {{2, 3, 5, 33}, {2, 3, 33, 10}, {2, 3, 5, 10}}, {{2, 1, 4, 6}, {3, 6, 5}, {2, 3, 4, 5}}, {{12}, {12, 4}, {4}}, {{4, 12}, {12}, {4}}, {{1, 5, 700}, {1, 700, 40}, {1, 5, 40}}};
+    const Case cases[] = {{{3, 7, 20}, {20, 9}, {3, 7, 9}},
+                          {{2, 3, 5, 33}, {2, 3, 33, 10}, {2, 3, 5, 10}},
+                          {{2, 1, 4, 6}, {3, 6, 5}, {2, 3, 4, 5}},
+                          {{12}, {12, 4}, {4}},
+                          {{4, 12}, {12}, {4}},
+                          {{1, 5, 700}, {1, 700, 40}, {1, 5, 40}}};
     std::mt19937 engine(12);
     for (const Case& c : cases)
         for (const bool computed : {true, false})
@@ -63,8 +71,10 @@ TEST(MatMul, BatchesBroadcastAndTheRightHandSideMayBeComputed) {
                 const Tensor a = random_floats(engine, c.a), b = random_floats(engine, c.b);
                 ModelBuilder m;
                 m.input("a", c.a).output("y");
-                if (computed) m.input("b", c.b);
-                else m.constant("b", b);
+                if (computed)
+                    m.input("b", c.b);
+                else
+                    m.constant("b", b);
                 m.node("MatMul", {"a", "b"}, {"y"});
                 std::map<std::string, Tensor> inputs{{"a", a}};
                 if (computed) inputs["b"] = b;
@@ -75,10 +85,14 @@ TEST(MatMul, BatchesBroadcastAndTheRightHandSideMayBeComputed) {
                 for (std::int64_t i = 0; i < y.count(); ++i) {
                     const std::int64_t batch = i / (rows * n), row = i / n % rows, col = i % n;
                     // In the third case a has batches {2,1} and b {3}; the others repeat whole.
-                    const std::int64_t ab = a_batches == batches ? batch : a_batches == 1 ? 0 : batch / 3, bb = b_batches == batches ? batch : batch % b_batches;
+                    const std::int64_t ab = a_batches == batches ? batch
+                                            : a_batches == 1     ? 0
+                                                                 : batch / 3,
+                                       bb = b_batches == batches ? batch : batch % b_batches;
                     Dot dot;
                     for (std::int64_t p = 0; p < k; ++p) dot.add(a.value((ab * rows + row) * k + p), b.value((bb * k + p) * n + col));
-                    ASSERT_NEAR(y.value(i), dot.sum, dot.bound(k)) << to_string(c.a) << " by " << to_string(c.b) << " element " << i << (computed ? " computed" : " constant");
+                    ASSERT_NEAR(y.value(i), dot.sum, dot.bound(k))
+                        << to_string(c.a) << " by " << to_string(c.b) << " element " << i << (computed ? " computed" : " constant");
                 }
             }
 }
@@ -88,13 +102,20 @@ TEST(QLinearMatMul, IsExactUpToTheLastRounding) {
     for (const bool computed : {false, true})
         for (const int za : {130, 0, 255})
             for (const int zb : {120, 0, 128, 255}) {
-                const Tensor a = random_integers(engine, {6, 50}, DType::u8, 0, 255), b = random_integers(engine, {50, 12}, DType::u8, 0, 255);
+                const Tensor a = random_integers(engine, {6, 50}, DType::u8, 0, 255),
+                             b = random_integers(engine, {50, 12}, DType::u8, 0, 255);
                 ModelBuilder m;
-                m.input("a", a.shape, DType::u8).scalar("sa", 0.01f).zero_point("za", za, DType::u8).scalar("sb", 0.02f).zero_point("zb", zb, DType::u8);
+                m.input("a", a.shape, DType::u8)
+                    .scalar("sa", 0.01f)
+                    .zero_point("za", za, DType::u8)
+                    .scalar("sb", 0.02f)
+                    .zero_point("zb", zb, DType::u8);
                 m.scalar("sy", 0.8f).zero_point("zy", 100, DType::u8).output("y");
                 std::map<std::string, Tensor> inputs{{"a", a}};
-                if (computed) m.input("b", b.shape, DType::u8), inputs["b"] = b;
-                else m.constant("b", b);
+                if (computed)
+                    m.input("b", b.shape, DType::u8), inputs["b"] = b;
+                else
+                    m.constant("b", b);
                 m.node("QLinearMatMul", {"a", "sa", "za", "b", "sb", "zb", "sy", "zy"}, {"y"});
                 const RunResult run = compile_and_run(m.model, on("aurum-nano"), inputs);
                 EXPECT_EQ(run.program.layers[0].precision, "int8");
@@ -103,7 +124,8 @@ TEST(QLinearMatMul, IsExactUpToTheLastRounding) {
                         double sum = 0;
                         for (std::int64_t p = 0; p < 50; ++p) sum += (a.value(i * 50 + p) - za) * (b.value(p * 12 + j) - zb);
                         const double real = sum * static_cast<double>(0.01f) * static_cast<double>(0.02f) / static_cast<double>(0.8f);
-                        ASSERT_NEAR(run.tensors.at("y").value(i * 12 + j), std::clamp(real + 100, 0.0, 255.0), 0.5 + 3.1 * 0x1p-24 * std::abs(real))
+                        ASSERT_NEAR(run.tensors.at("y").value(i * 12 + j), std::clamp(real + 100, 0.0, 255.0),
+                                    0.5 + 3.1 * 0x1p-24 * std::abs(real))
                             << i << "," << j << " za " << za << " zb " << zb << (computed ? " computed" : " constant");
                     }
             }

@@ -45,15 +45,18 @@ TEST(Messages, EveryProblemIsListedAtOnceWithItsNode) {
     m.node("Erf", {"x"}, {"a"});
     m.node("Relu", {"a"}, {"y"});  // depends on Erf: not reported
     m.node("LpPool", {"x"}, {"z"});
-    EXPECT_EQ(problems(m), (std::vector<std::string>{"model.onnx: node 'a_node' (Erf-13): the operator is not supported; rewrite the model without it",
-                                                     "model.onnx: node 'z_node' (LpPool-11): the operator is not supported; rewrite the model without it"}));
+    EXPECT_EQ(problems(m), (std::vector<std::string>{
+                               "model.onnx: node 'a_node' (Erf-13): the operator is not supported; rewrite the model without it",
+                               "model.onnx: node 'z_node' (LpPool-11): the operator is not supported; rewrite the model without it"}));
     EXPECT_EQ(refusal(m), problems(m)[0] + "\n" + problems(m)[1]);
 }
 
 TEST(Messages, AnOperatorOfAnotherDomain) {
     ModelBuilder m = unary("Gelu");
     m.model.mutable_graph()->mutable_node(0)->set_domain("com.microsoft");
-    EXPECT_EQ(problems(m), (std::vector<std::string>{"model.onnx: node 'y_node' (com.microsoft.Gelu): the operator is not supported; rewrite the model without it"}));
+    EXPECT_EQ(problems(m),
+              (std::vector<std::string>{
+                  "model.onnx: node 'y_node' (com.microsoft.Gelu): the operator is not supported; rewrite the model without it"}));
 }
 
 TEST(Messages, Attributes) {
@@ -68,7 +71,8 @@ TEST(Messages, Attributes) {
         auto* node = m.model.mutable_graph()->mutable_node(0);
         attribute(*node, "kernel_shape", {2, 2});
         attribute(*node, "auto_pad", "SAME");
-        EXPECT_EQ(refusal(m), "model.onnx: node 'y_node' (MaxPool-12): auto_pad=\"SAME\" is unknown; use NOTSET, SAME_UPPER, SAME_LOWER or VALID");
+        EXPECT_EQ(refusal(m),
+                  "model.onnx: node 'y_node' (MaxPool-12): auto_pad=\"SAME\" is unknown; use NOTSET, SAME_UPPER, SAME_LOWER or VALID");
     }
     {
         ModelBuilder m = unary("Softmax");
@@ -101,7 +105,8 @@ TEST(Messages, DynamicDimensions) {
     bound.input_shapes["x"] = {2, 4};
     EXPECT_EQ(refusal(m, bound), "model.onnx: input 'x' dimension 0 ('N') is 2 in the tensor given, but 3 here; give one of that size");
     bound.input_shapes["x"] = {3, 4, 1};
-    EXPECT_EQ(refusal(m, bound), "model.onnx: input 'x' is given as 3x4x1, but the model declares 2 dimensions; give a tensor of that rank");
+    EXPECT_EQ(refusal(m, bound),
+              "model.onnx: input 'x' is given as 3x4x1, but the model declares 2 dimensions; give a tensor of that rank");
 }
 
 TEST(Messages, TheModelAsAWhole) {
@@ -126,7 +131,8 @@ TEST(Messages, TheModelAsAWhole) {
     ModelBuilder wide;
     wide.input("x", {1, 4}, DType::f64).output("y");
     wide.node("Relu", {"x"}, {"y"});
-    EXPECT_EQ(problems(wide)[0], "model.onnx: input 'x': a tensor of type float64 at run time is not supported; use float32, int8, uint8 or int32");
+    EXPECT_EQ(problems(wide)[0],
+              "model.onnx: input 'x': a tensor of type float64 at run time is not supported; use float32, int8, uint8 or int32");
 }
 
 TEST(Messages, Values) {
@@ -139,16 +145,20 @@ TEST(Messages, Values) {
     ModelBuilder q;
     q.input("x", {1, 4}).input("s", {1}).output("y");
     q.node("QuantizeLinear", {"x", "s"}, {"y"});
-    EXPECT_EQ(refusal(q), "model.onnx: node 'y_node' (QuantizeLinear-13): scale and zero point must be constants; export with static quantisation");
+    EXPECT_EQ(refusal(q),
+              "model.onnx: node 'y_node' (QuantizeLinear-13): scale and zero point must be constants; export with static quantisation");
     ModelBuilder dynamic;
     dynamic.input("x", {1, 4, 6, 6}).input("w", {4, 4, 1, 1}).output("y");
     dynamic.node("Conv", {"x", "w"}, {"y"});
-    EXPECT_EQ(refusal(dynamic), "model.onnx: node 'y_node' (Conv-11): a weight computed at run time is not supported; make it an initialiser");
+    EXPECT_EQ(refusal(dynamic),
+              "model.onnx: node 'y_node' (Conv-11): a weight computed at run time is not supported; make it an initialiser");
 }
 
 TEST(Messages, WhatDoesNotFitTheChip) {
     const ModelBuilder rows = unary("Softmax", {1, 9000});
-    EXPECT_EQ(refusal(rows), "model.onnx: node 'y_node' (Softmax-13): a row of 9000 elements needs 216320 scratchpad bytes, the chip has 65536; use a larger chip");
+    EXPECT_EQ(refusal(rows),
+              "model.onnx: node 'y_node' (Softmax-13): a row of 9000 elements needs 216320 scratchpad bytes, the chip has 65536; use a "
+              "larger chip");
 }
 
 }  // namespace

@@ -8,13 +8,20 @@ namespace {
 
 int onnx_type(DType type) {
     switch (type) {
-        case DType::f32: return onnx::TensorProto::FLOAT;
-        case DType::i8: return onnx::TensorProto::INT8;
-        case DType::u8: return onnx::TensorProto::UINT8;
-        case DType::i32: return onnx::TensorProto::INT32;
-        case DType::i64: return onnx::TensorProto::INT64;
-        case DType::f64: return onnx::TensorProto::DOUBLE;
-        default: return onnx::TensorProto::UNDEFINED;
+        case DType::f32:
+            return onnx::TensorProto::FLOAT;
+        case DType::i8:
+            return onnx::TensorProto::INT8;
+        case DType::u8:
+            return onnx::TensorProto::UINT8;
+        case DType::i32:
+            return onnx::TensorProto::INT32;
+        case DType::i64:
+            return onnx::TensorProto::INT64;
+        case DType::f64:
+            return onnx::TensorProto::DOUBLE;
+        default:
+            return onnx::TensorProto::UNDEFINED;
     }
 }
 
@@ -35,8 +42,10 @@ ModelBuilder& ModelBuilder::input(const std::string& name, const Shape& shape, D
     tensor->set_elem_type(onnx_type(type));
     auto* dims = tensor->mutable_shape();
     for (const std::int64_t d : shape) {
-        if (d > 0) dims->add_dim()->set_dim_value(d);
-        else dims->add_dim()->set_dim_param("N");
+        if (d > 0)
+            dims->add_dim()->set_dim_value(d);
+        else
+            dims->add_dim()->set_dim_param("N");
     }
     return *this;
 }
@@ -60,7 +69,8 @@ ModelBuilder& ModelBuilder::zero_point(const std::string& name, int value, DType
     return constant(name, t);
 }
 
-onnx::NodeProto& ModelBuilder::node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+onnx::NodeProto& ModelBuilder::node(const std::string& op, const std::vector<std::string>& inputs,
+                                    const std::vector<std::string>& outputs) {
     auto* n = model.mutable_graph()->add_node();
     n->set_op_type(op);
     n->set_name(outputs[0] + "_node");
@@ -109,20 +119,24 @@ Tensor random_integers(std::mt19937& engine, const Shape& shape, DType type, int
     Tensor t(type, shape);
     for (std::int64_t i = 0; i < t.count(); ++i) {
         const int v = low + static_cast<int>(engine() % static_cast<unsigned>(high - low + 1));
-        if (type == DType::i32) t.as<std::int32_t>()[i] = v;
-        else t.bytes[static_cast<std::size_t>(i)] = static_cast<std::byte>(v);
+        if (type == DType::i32)
+            t.as<std::int32_t>()[i] = v;
+        else
+            t.bytes[static_cast<std::size_t>(i)] = static_cast<std::byte>(v);
     }
     return t;
 }
 
 std::string ConvCase::text() const {
     std::ostringstream s;
-    s << n << "x" << c << "x" << h << "x" << w << " by " << o << "x" << c / groups << "x" << kh << "x" << kw << " groups " << groups << " stride " << stride_h << "," << stride_w
-      << " dilation " << dilation_h << "," << dilation_w << " pads " << top << "," << left << "," << bottom << "," << right;
+    s << n << "x" << c << "x" << h << "x" << w << " by " << o << "x" << c / groups << "x" << kh << "x" << kw << " groups " << groups
+      << " stride " << stride_h << "," << stride_w << " dilation " << dilation_h << "," << dilation_w << " pads " << top << "," << left
+      << "," << bottom << "," << right;
     return s.str();
 }
 
-ConvSums plain_conv(const ConvCase& k, const std::function<double(std::int64_t)>& value, const std::function<double(std::int64_t)>& weight) {
+ConvSums plain_conv(const ConvCase& k, const std::function<double(std::int64_t)>& value,
+                    const std::function<double(std::int64_t)>& weight) {
     ConvSums r;
     const std::int64_t cg = k.c / k.groups, og = k.o / k.groups;
     for (std::int64_t n = 0; n < k.n; ++n)
@@ -133,9 +147,11 @@ ConvSums plain_conv(const ConvCase& k, const std::function<double(std::int64_t)>
                     for (std::int64_t c = 0; c < cg; ++c)
                         for (std::int64_t i = 0; i < k.kh; ++i)
                             for (std::int64_t j = 0; j < k.kw; ++j) {
-                                const std::int64_t iy = y * k.stride_h + i * k.dilation_h - k.top, ix = x * k.stride_w + j * k.dilation_w - k.left;
+                                const std::int64_t iy = y * k.stride_h + i * k.dilation_h - k.top,
+                                                   ix = x * k.stride_w + j * k.dilation_w - k.left;
                                 if (iy < 0 || iy >= k.h || ix < 0 || ix >= k.w) continue;
-                                const double p = value(((n * k.c + o / og * cg + c) * k.h + iy) * k.w + ix) * weight(((o * cg + c) * k.kh + i) * k.kw + j);
+                                const double p = value(((n * k.c + o / og * cg + c) * k.h + iy) * k.w + ix) *
+                                                 weight(((o * cg + c) * k.kh + i) * k.kw + j);
                                 sum += p;
                                 magnitude += std::abs(p);
                             }

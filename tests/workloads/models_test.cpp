@@ -17,8 +17,9 @@ std::filesystem::path models_folder() {
     return given ? given : std::string(ASSAY_SOURCE_DIR) + "/../shared/models";
 }
 
-const char* const kModels[] = {"mnist-8_CNTK",    "mlperf_ic_int8", "mlperf_ic_fp32", "mlperf_kws_int8", "mlperf_kws_w8a32", "mlperf_vww_int8",
-                               "mlperf_vww_fp32", "mlperf_ad_int8", "mlperf_ad_fp32", "ppocr_cls",       "blazeface_front"};
+const char* const kModels[] = {"mnist-8_CNTK",     "mlperf_ic_int8",  "mlperf_ic_fp32",  "mlperf_kws_int8",
+                               "mlperf_kws_w8a32", "mlperf_vww_int8", "mlperf_vww_fp32", "mlperf_ad_int8",
+                               "mlperf_ad_fp32",   "ppocr_cls",       "blazeface_front"};
 
 struct Case {
     std::string model, chip, precision;
@@ -47,9 +48,11 @@ TEST_P(PublishedModel, GivesThePublishedOutputs) {
     const RunResult run = compile_and_run(*model, options, inputs);
     if (std::getenv("ASSAY_VERBOSE")) {
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-        std::printf("%s: %zu layers, %zu descriptors, %.2f s\n", c.model.c_str(), run.program.layers.size(), run.program.descriptors.size(), seconds.count());
+        std::printf("%s: %zu layers, %zu descriptors, %.2f s\n", c.model.c_str(), run.program.layers.size(), run.program.descriptors.size(),
+                    seconds.count());
         for (const auto& layer : run.program.layers)
-            std::printf("  %-28s %-40s %-7s %8u  %s\n", layer.name.c_str(), layer.op.c_str(), layer.precision.c_str(), layer.descriptor_count, layer.mapping.c_str());
+            std::printf("  %-28s %-40s %-7s %8u  %s\n", layer.name.c_str(), layer.op.c_str(), layer.precision.c_str(),
+                        layer.descriptor_count, layer.mapping.c_str());
     }
     int compared = 0;
     for (int i = 0; i < model->graph().output_size(); ++i) {
@@ -64,7 +67,8 @@ TEST_P(PublishedModel, GivesThePublishedOutputs) {
             ASSERT_TRUE(std::isfinite(got.value(k)));
         }
         compared += static_cast<int>(got.count());
-        // Sanity only; golden judges with a derived allowance. Integers: 2 LSB. native: fp32-grade. bf16: 8 bits of significand, some layers deep.
+        // Sanity only; golden judges with a derived allowance. Integers: 2 LSB. native: fp32-grade. bf16: 8 bits of significand, some
+        // layers deep.
         const double allowed = !is_float(got.dtype) ? 2.0 : (c.precision == "native" ? 1e-4 : 0.1) * largest;
         EXPECT_LE(worst, allowed) << "output " << i << ", largest magnitude " << largest;
     }

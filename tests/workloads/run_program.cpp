@@ -8,11 +8,15 @@
 
 namespace assay::workloads::testing {
 
-simkernel::ChipConfig preset(const std::string& name) { return simkernel::load_chip_config(std::string(ASSAY_SOURCE_DIR) + "/configs/" + name + ".toml"); }
+simkernel::ChipConfig preset(const std::string& name) {
+    return simkernel::load_chip_config(std::string(ASSAY_SOURCE_DIR) + "/configs/" + name + ".toml");
+}
 
-std::map<std::string, Tensor> run_program(const simkernel::Program& program, const simkernel::ChipConfig& chip, const std::map<std::string, Tensor>& inputs) {
+std::map<std::string, Tensor> run_program(const simkernel::Program& program, const simkernel::ChipConfig& chip,
+                                          const std::map<std::string, Tensor>& inputs) {
     for (const auto& problem : simkernel::check_program(program.descriptors, chip, 3))
-        ADD_FAILURE() << "illegal program: " << problem.text << " in " << simkernel::disassemble(problem.descriptor, program.descriptors[problem.descriptor]);
+        ADD_FAILURE() << "illegal program: " << problem.text << " in "
+                      << simkernel::disassemble(problem.descriptor, program.descriptors[problem.descriptor]);
     simkernel::SparseMemory memory(static_cast<std::uint64_t>(chip.hbm_bytes));
     simkernel::Sanitizer sanitizer(chip);
     const auto write = [&](simkernel::DeviceAddr addr, const std::vector<std::byte>& bytes) {
@@ -25,11 +29,16 @@ std::map<std::string, Tensor> run_program(const simkernel::Program& program, con
     simkernel::HbmOnly hbm(memory);
     simkernel::Interpreter interpreter(chip, hbm);
     const auto result = interpreter.run(program.descriptors, 0, UINT32_MAX, &sanitizer);
-    EXPECT_EQ(result.status, simkernel::JobStatus::done) << result.text << " in " << (result.descriptor < program.descriptors.size() ? simkernel::disassemble(result.descriptor, program.descriptors[result.descriptor]) : "");
+    EXPECT_EQ(result.status, simkernel::JobStatus::done)
+        << result.text << " in "
+        << (result.descriptor < program.descriptors.size()
+                ? simkernel::disassemble(result.descriptor, program.descriptors[result.descriptor])
+                : "");
     for (std::size_t i = 0; i < sanitizer.findings().size() && i < 3; ++i) {
         const auto& finding = sanitizer.findings()[i];
-        ADD_FAILURE() << finding.text << "\n  " << simkernel::disassemble(finding.descriptor, program.descriptors[finding.descriptor]) << "\n  layer "
-                      << program.layers[program.debug[finding.descriptor].layer].name << "\n  other " << simkernel::disassemble(finding.other, program.descriptors[finding.other]);
+        ADD_FAILURE() << finding.text << "\n  " << simkernel::disassemble(finding.descriptor, program.descriptors[finding.descriptor])
+                      << "\n  layer " << program.layers[program.debug[finding.descriptor].layer].name << "\n  other "
+                      << simkernel::disassemble(finding.other, program.descriptors[finding.other]);
     }
     std::map<std::string, Tensor> tensors;
     for (const auto& slot : program.tensors) {

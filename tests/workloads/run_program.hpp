@@ -21,8 +21,10 @@ struct RunResult {
     std::map<std::string, Tensor> tensors;  ///< every device tensor after the run
 };
 
-/// Runs the program with its inputs placed as the runtime would. Adds a test failure for a fault, an illegal program, or a sanitizer finding.
-std::map<std::string, Tensor> run_program(const simkernel::Program& program, const simkernel::ChipConfig& chip, const std::map<std::string, Tensor>& inputs);
+/// Runs the program with its inputs placed as the runtime would. Adds a test failure for a fault, an illegal program, or a sanitizer
+/// finding.
+std::map<std::string, Tensor> run_program(const simkernel::Program& program, const simkernel::ChipConfig& chip,
+                                          const std::map<std::string, Tensor>& inputs);
 RunResult compile_and_run(const onnx::ModelProto& model, CompileOptions options, const std::map<std::string, Tensor>& inputs);
 
 }  // namespace assay::workloads::testing

@@ -84,7 +84,8 @@ TEST(Semaphores, EveryConflictIsOrderedAndEverySignalIsAwaitedByItsExactCount) {
             for (std::size_t s = 0; s < 4; ++s)
                 if (common.wait_value[s]) counts[common.wait_sem[s]].insert(common.wait_value[s]);
         }
-        for (std::size_t e = 0; e < kEngines; ++e) EXPECT_EQ(counts[e].size(), signalled[e]) << "each count of engine " << e << " is awaited by somebody";
+        for (std::size_t e = 0; e < kEngines; ++e)
+            EXPECT_EQ(counts[e].size(), signalled[e]) << "each count of engine " << e << " is awaited by somebody";
     }
 }
 

@@ -34,10 +34,17 @@ std::int64_t broadcast_index(std::int64_t i, const Shape& out, const Shape& shap
 }
 
 TEST(Elementwise, EveryBroadcastOfEveryOperation) {
-    const std::pair<Shape, Shape> shapes[] = {{{2, 3, 5, 7}, {2, 3, 5, 7}}, {{2, 3, 5, 7}, {3, 1, 1}}, {{2, 3, 5, 7}, {1}}, {{1, 3, 1, 7}, {2, 1, 5, 1}}, {{4, 1}, {1, 6}}, {{3, 2, 2, 2, 2, 3}, {2, 1, 2, 1, 3}}, {{70, 90}, {90}}};
+    const std::pair<Shape, Shape> shapes[] = {{{2, 3, 5, 7}, {2, 3, 5, 7}},
+                                              {{2, 3, 5, 7}, {3, 1, 1}},
+                                              {{2, 3, 5, 7}, {1}},
+                                              {{1, 3, 1, 7}, {2, 1, 5, 1}},
+                                              {{4, 1}, {1, 6}},
+                                              {{3, 2, 2, 2, 2, 3}, {2, 1, 2, 1, 3}},
+                                              {{70, 90}, {90}}};
     const std::pair<const char*, double (*)(double, double)> operations[] = {
-        {"Add", [](double a, double b) { return a + b; }}, {"Sub", [](double a, double b) { return a - b; }}, {"Mul", [](double a, double b) { return a * b; }},
-        {"Div", [](double a, double b) { return a / b; }}, {"Min", [](double a, double b) { return std::min(a, b); }}, {"Max", [](double a, double b) { return std::max(a, b); }}};
+        {"Add", [](double a, double b) { return a + b; }},          {"Sub", [](double a, double b) { return a - b; }},
+        {"Mul", [](double a, double b) { return a * b; }},          {"Div", [](double a, double b) { return a / b; }},
+        {"Min", [](double a, double b) { return std::min(a, b); }}, {"Max", [](double a, double b) { return std::max(a, b); }}};
     std::mt19937 engine(21);
     int checked = 0;
     for (const auto& [sa, sb] : shapes)
@@ -46,15 +53,18 @@ TEST(Elementwise, EveryBroadcastOfEveryOperation) {
                 const Tensor a = random_floats(engine, sa, 0.5f, 2.0f), b = random_floats(engine, sb, -2.0f, -0.5f);
                 ModelBuilder m;
                 m.input("a", sa).output("y");
-                if (constant) m.constant("b", b);
-                else m.input("b", sb);
+                if (constant)
+                    m.constant("b", b);
+                else
+                    m.input("b", sb);
                 m.node(op, {"a", "b"}, {"y"});
                 std::map<std::string, Tensor> inputs{{"a", a}};
                 if (!constant) inputs["b"] = b;
                 const Tensor y = run_one(m, inputs);
                 for (std::int64_t i = 0; i < y.count(); ++i, ++checked) {
                     const double g = function(a.value(broadcast_index(i, y.shape, sa)), b.value(broadcast_index(i, y.shape, sb)));
-                    ASSERT_EQ(y.as<float>()[i], static_cast<float>(g)) << op << " of " << to_string(sa) << " and " << to_string(sb) << " at " << i;
+                    ASSERT_EQ(y.as<float>()[i], static_cast<float>(g))
+                        << op << " of " << to_string(sa) << " and " << to_string(sb) << " at " << i;
                 }
             }
     EXPECT_GT(checked, 10000);
@@ -93,7 +103,8 @@ TEST(Softmax, BothMeaningsOfTheAxis) {
         Shape shape;
         std::size_t first, last;  ///< normalised dimensions
     };
-    const Case cases[] = {{13, -1, {5, 37}, 1, 2}, {13, 1, {2, 9, 4, 3}, 1, 2}, {11, 1, {3, 4, 5}, 1, 3}, {13, 0, {6, 5}, 0, 1}, {13, 2, {2, 3, 700}, 2, 3}};
+    const Case cases[] = {
+        {13, -1, {5, 37}, 1, 2}, {13, 1, {2, 9, 4, 3}, 1, 2}, {11, 1, {3, 4, 5}, 1, 3}, {13, 0, {6, 5}, 0, 1}, {13, 2, {2, 3, 700}, 2, 3}};
     std::mt19937 engine(23);
     for (const Case& c : cases)
         for (const char* chip : {"aurum-nano", "aurum-edge"}) {
@@ -111,7 +122,8 @@ TEST(Softmax, BothMeaningsOfTheAxis) {
                 for (std::int64_t k = 0; k < length; ++k) sum += std::exp(x.value(base + k * inner) - top);
                 const double g = std::exp(x.value(i) - top) / sum;
                 // x - max rounds once (at most 40 * 2^-24 in the exponent), exp and the quotient a few ulp, the sum one each step.
-                ASSERT_NEAR(y.value(i), g, (48 + static_cast<double>(length)) * 0x1p-24 * g + 0x1p-126) << to_string(c.shape) << " axis " << c.axis << " at " << i;
+                ASSERT_NEAR(y.value(i), g, (48 + static_cast<double>(length)) * 0x1p-24 * g + 0x1p-126)
+                    << to_string(c.shape) << " axis " << c.axis << " at " << i;
             }
         }
 }
@@ -120,10 +132,13 @@ TEST(Pool, WindowsStridesPadsAndCounts) {
     std::mt19937 engine(24);
     int checked = 0;
     for (int trial = 0; trial < 60; ++trial) {
-        const auto pick = [&](int low, int high) { return low + static_cast<std::int64_t>(engine() % static_cast<unsigned>(high - low + 1)); };
+        const auto pick = [&](int low, int high) {
+            return low + static_cast<std::int64_t>(engine() % static_cast<unsigned>(high - low + 1));
+        };
         ConvCase c;
         c.n = pick(1, 2), c.c = pick(1, 20), c.kh = pick(1, 4), c.kw = pick(1, 4), c.stride_h = pick(1, 3), c.stride_w = pick(1, 3);
-        c.top = pick(0, static_cast<int>(c.kh - 1)), c.left = pick(0, static_cast<int>(c.kw - 1)), c.bottom = pick(0, static_cast<int>(c.kh - 1)), c.right = pick(0, static_cast<int>(c.kw - 1));
+        c.top = pick(0, static_cast<int>(c.kh - 1)), c.left = pick(0, static_cast<int>(c.kw - 1)),
+        c.bottom = pick(0, static_cast<int>(c.kh - 1)), c.right = pick(0, static_cast<int>(c.kw - 1));
         c.h = c.kh + pick(0, 20), c.w = c.kw + pick(0, 20);
         const bool maximum = trial % 2, include = trial % 4 == 0;
         const Tensor x = random_floats(engine, {c.n, c.c, c.h, c.w}, -3, 3);
@@ -148,7 +163,8 @@ TEST(Pool, WindowsStridesPadsAndCounts) {
                     top = std::max(top, v), sum += v, magnitude += std::abs(v), ++count;
                 }
             const double divisor = include ? static_cast<double>(c.kh * c.kw) : count;
-            ASSERT_NEAR(y.value(i), maximum ? top : sum / divisor, maximum ? 0 : 18 * 0x1p-24 * magnitude / divisor) << c.text() << " at " << i;
+            ASSERT_NEAR(y.value(i), maximum ? top : sum / divisor, maximum ? 0 : 18 * 0x1p-24 * magnitude / divisor)
+                << c.text() << " at " << i;
         }
     }
     EXPECT_GT(checked, 10000);
@@ -183,7 +199,8 @@ TEST(Pool, GlobalAndIntegerPools) {
         const std::int64_t ox = i % 7, oy = i / 7 % 7, c = i / 49;
         double top = 0;
         for (std::int64_t iy = std::max<std::int64_t>(0, oy - 1); iy <= std::min<std::int64_t>(5, oy); ++iy)
-            for (std::int64_t ix = std::max<std::int64_t>(0, ox - 1); ix <= std::min<std::int64_t>(5, ox); ++ix) top = std::max(top, q.value((c * 6 + iy) * 6 + ix));
+            for (std::int64_t ix = std::max<std::int64_t>(0, ox - 1); ix <= std::min<std::int64_t>(5, ox); ++ix)
+                top = std::max(top, q.value((c * 6 + iy) * 6 + ix));
         ASSERT_EQ(y.value(i), top) << i;
     }
 }
@@ -194,11 +211,12 @@ TEST(Movement, TransposeReshapeConcatPadKeepEveryElement) {
     ModelBuilder m;
     m.input("x", x.shape).constant("k", k).output("y");
     const std::vector<std::int64_t> to{2, 4, 48};
-    m.constant("shape", make_tensor<std::int64_t>(DType::i64, {3}, to)).constant("pads", make_tensor<std::int64_t>(DType::i64, {6}, std::vector<std::int64_t>{0, 1, 2, 0, 0, 3}));
-    attribute(m.node("Concat", {"x", "k"}, {"cat"}), "axis", std::int64_t{2});             // 2x6x8x4
-    attribute(m.node("Transpose", {"cat"}, {"turned"}), "perm", {0, 3, 2, 1});             // 2x4x8x6
-    m.node("Reshape", {"turned", "shape"}, {"flat"});                                     // 2x4x48: must move
-    m.scalar("seven", 7.0f).node("Pad", {"flat", "pads", "seven"}, {"y"});                // 2x5x53
+    m.constant("shape", make_tensor<std::int64_t>(DType::i64, {3}, to))
+        .constant("pads", make_tensor<std::int64_t>(DType::i64, {6}, std::vector<std::int64_t>{0, 1, 2, 0, 0, 3}));
+    attribute(m.node("Concat", {"x", "k"}, {"cat"}), "axis", std::int64_t{2});  // 2x6x8x4
+    attribute(m.node("Transpose", {"cat"}, {"turned"}), "perm", {0, 3, 2, 1});  // 2x4x8x6
+    m.node("Reshape", {"turned", "shape"}, {"flat"});                           // 2x4x48: must move
+    m.scalar("seven", 7.0f).node("Pad", {"flat", "pads", "seven"}, {"y"});      // 2x5x53
     const Tensor y = run_one(m, {{"x", x}});
     ASSERT_EQ(y.shape, (Shape{2, 5, 53}));
     for (std::int64_t n = 0; n < 2; ++n)

@@ -50,8 +50,8 @@ NodeId Graph::add_node(Node node) {
         if (output != kNoValue) {
             Value& v = value(output);
             if (v.producer >= 0 || v.is_input || v.constant)
-                throw Error(ErrorKind::bad_input,
-                            fmt::format("{}: value '{}' is defined twice; the second time by node '{}'", file, v.name, this->node(id).name));
+                throw Error(ErrorKind::bad_input, fmt::format("{}: value '{}' is defined twice; the second time by node '{}'", file, v.name,
+                                                              this->node(id).name));
             v.producer = id;
         }
     return id;
@@ -87,7 +87,8 @@ std::vector<NodeId> Graph::topological_order() const {
     }
     for (std::size_t v = 0; v < missing.size(); ++v)
         if (missing[v] != 0)
-            throw Error(ErrorKind::bad_input, fmt::format("{}: node '{}' lies on a cycle; an ONNX graph has none", file, adjacency_[v].name));
+            throw Error(ErrorKind::bad_input,
+                        fmt::format("{}: node '{}' lies on a cycle; an ONNX graph has none", file, adjacency_[v].name));
     return order;
 }
 

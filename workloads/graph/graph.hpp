@@ -29,8 +29,8 @@ struct Attribute {
 /// What a DequantizeLinear of a constant read: the integers, kept so that an integer layer can use them.
 struct QuantizedConstant {
     std::shared_ptr<const Tensor> integers;
-    std::vector<float> scale;                ///< one, or one for each index along `axis`
-    std::vector<std::int32_t> zero_point;    ///< as many
+    std::vector<float> scale;              ///< one, or one for each index along `axis`
+    std::vector<std::int32_t> zero_point;  ///< as many
     std::int64_t axis = 0;
 };
 
@@ -56,7 +56,7 @@ struct Node {
     std::map<std::string, Attribute> attributes;
     std::vector<ValueId> inputs;  ///< kNoValue for an absent optional input
     std::vector<ValueId> outputs;
-    bool folded = false;          ///< its outputs are compile-time constants
+    bool folded = false;  ///< its outputs are compile-time constants
 
     bool has(const std::string& key) const { return attributes.contains(key); }
     std::int64_t integer(const std::string& key, std::int64_t otherwise) const;

@@ -14,7 +14,7 @@ constexpr double kSameScale = 1.0e-6;
 
 void start_affine(MatrixSpec& spec) {
     if (!spec.integer) return;
-    for (std::size_t o = 0; o < spec.affine.scale.size(); ++o) 
+    for (std::size_t o = 0; o < spec.affine.scale.size(); ++o)
         spec.affine.scale[o] = static_cast<double>(spec.x.quantization->scale) *
                                static_cast<double>(spec.dynamic ? spec.dynamic->operand.quantization->scale : spec.weights->scale[o]);
 }
@@ -25,7 +25,8 @@ void add_bias(const Graph& graph, NodeId id, MatrixSpec& spec, ValueId bias, dou
     if (!v.constant) throw NodeError(id, "a bias computed at run time is not supported; use Add");
     const std::int64_t count = v.constant->count();
     if ((count != 1 && count != spec.outputs) || (count > 1 && v.shape.back() != spec.outputs))
-        throw NodeError(id, fmt::format("a bias of {} for {} outputs is not supported; give one value for each output", to_string(v.shape), spec.outputs));
+        throw NodeError(id, fmt::format("a bias of {} for {} outputs is not supported; give one value for each output", to_string(v.shape),
+                                        spec.outputs));
     const auto at = [&](std::size_t o) { return count == 1 ? 0 : static_cast<std::int64_t>(o); };
     const bool raw = v.dtype == DType::i32;  // QLinearConv: already in units of the accumulator
     bool exact = spec.integer && factor == 1.0 && (raw || (v.quantized && v.quantized->integers->dtype == DType::i32));
@@ -35,9 +36,12 @@ void add_bias(const Graph& graph, NodeId id, MatrixSpec& spec, ValueId bias, dou
         exact = q.zero_point[i] == 0 && std::abs(static_cast<double>(q.scale[i]) / spec.affine.scale[o] - 1.0) <= kSameScale;
     }
     for (std::size_t o = 0; o < spec.affine.shift.size(); ++o) {
-        if (exact) spec.integer_bias[o] = static_cast<std::int32_t>((raw ? *v.constant : *v.quantized->integers).integer(at(o)));
-        else spec.affine.shift[o] += factor * v.constant->value(at(o));
-        if (!std::isfinite(spec.affine.shift[o])) throw NodeError(id, fmt::format("bias '{}' is not finite at element {}; repair the model", v.name, at(o)));
+        if (exact)
+            spec.integer_bias[o] = static_cast<std::int32_t>((raw ? *v.constant : *v.quantized->integers).integer(at(o)));
+        else
+            spec.affine.shift[o] += factor * v.constant->value(at(o));
+        if (!std::isfinite(spec.affine.shift[o]))
+            throw NodeError(id, fmt::format("bias '{}' is not finite at element {}; repair the model", v.name, at(o)));
     }
 }
 

@@ -102,7 +102,8 @@ std::pair<std::vector<float>, std::vector<float>> batch_norm_factors(const Graph
     for (std::int64_t c = 0; c < shape[1]; ++c) {
         const double s = p[0]->value(c) / std::sqrt(p[3]->value(c) + epsilon);
         const double t = p[1]->value(c) - p[2]->value(c) * s;
-        if (!std::isfinite(s) || !std::isfinite(t)) throw NodeError(id, fmt::format("the parameters of channel {} are not finite; repair the model", c));
+        if (!std::isfinite(s) || !std::isfinite(t))
+            throw NodeError(id, fmt::format("the parameters of channel {} are not finite; repair the model", c));
         scale.push_back(static_cast<float>(s));
         shift.push_back(static_cast<float>(t));
     }
@@ -118,7 +119,8 @@ void lower_elementwise(Lowering& l, NodeId id) {
     Expr::Ref x;
     std::vector<ValueId> sources = node.inputs;
     if (binary_uop(node.op)) {
-        if (sources.size() > 3) throw NodeError(id, fmt::format("{} inputs are not supported, allowed: 3; chain several nodes", sources.size()));
+        if (sources.size() > 3)
+            throw NodeError(id, fmt::format("{} inputs are not supported, allowed: 3; chain several nodes", sources.size()));
     } else {
         sources.resize(1);
     }
@@ -126,7 +128,8 @@ void lower_elementwise(Lowering& l, NodeId id) {
         const Operand operand = l.operand(id, source);
         const bool integer = l.type_of(operand) != Dtype::f32 && !operand.quantization;
         if (integer && node.op != "DequantizeLinear")
-            throw NodeError(id, fmt::format("arithmetic on {} is not supported; use float32 or dequantise first", name_of(l.graph.value(source).dtype)));
+            throw NodeError(id, fmt::format("arithmetic on {} is not supported; use float32 or dequantise first",
+                                            name_of(l.graph.value(source).dtype)));
     }
     if (node.op == "BatchNormalization") {
         batch_normalization(l, id, binder, l.operand(id, node.inputs[0]), shape);
@@ -166,7 +169,8 @@ void lower_elementwise(Lowering& l, NodeId id) {
     emit_job(l, std::move(job));
     simkernel::Layer layer;
     layer.precision = tail.quantization || own ? "int8" : "fp32";
-    layer.mapping = fmt::format("{} elements on {} lanes, {} micro-operations", element_count(shape), l.chip.vpu_lanes, binder.expr.ops().size());
+    layer.mapping =
+        fmt::format("{} elements on {} lanes, {} micro-operations", element_count(shape), l.chip.vpu_lanes, binder.expr.ops().size());
     std::vector<NodeId> nodes{id};
     nodes.insert(nodes.end(), tail.nodes.begin(), tail.nodes.end());
     l.end_layer(std::move(layer), id, std::move(nodes), binder.operands, tail.output);

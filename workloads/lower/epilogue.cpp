@@ -83,8 +83,10 @@ Expr::Ref emit_exp(Expr& x_, Expr::Ref x) {
 Expr::Ref emit_activation(Expr& e, const Activation& activation, Expr::Ref x) {
     using Kind = Activation::Kind;
     switch (activation.kind) {
-        case Kind::relu: return e.op(Uop::max_f32, x, Expr::imm(0.0f));
-        case Kind::clip: return e.op(Uop::min_f32, e.op(Uop::max_f32, x, Expr::imm(activation.a)), Expr::imm(activation.b));
+        case Kind::relu:
+            return e.op(Uop::max_f32, x, Expr::imm(0.0f));
+        case Kind::clip:
+            return e.op(Uop::min_f32, e.op(Uop::max_f32, x, Expr::imm(activation.a)), Expr::imm(activation.b));
         case Kind::leaky: {
             const auto negative = e.op(Uop::lt_f32, x, Expr::imm(0.0f));
             const auto scaled = e.op(Uop::mul_f32, x, Expr::imm(activation.a));

@@ -15,8 +15,8 @@ struct Activation {
 struct Epilogue {
     std::vector<Activation> activations;
     std::optional<Quantization> quantization;
-    ValueId output = kNoValue;   ///< the value that the layer writes
-    std::vector<NodeId> nodes;   ///< followed nodes, in order
+    ValueId output = kNoValue;  ///< the value that the layer writes
+    std::vector<NodeId> nodes;  ///< followed nodes, in order
 };
 
 /// The activation that a node is, if it is one. Throws NodeError for bounds that are not constants.
@@ -28,8 +28,8 @@ NodeId only_reader(const Graph& graph, ValueId value);
 /// Follows activations and then a QuantizeLinear from `value` on. With `probes`, a value that is asked for ends the chain.
 Epilogue follow(const Lowering& lowering, ValueId value);
 
-/// BatchNormalization as y = x*first[c] + second[c]; rounded once from double. Throws NodeError for parameters that are not constant, finite
-/// and one a channel.
+/// BatchNormalization as y = x*first[c] + second[c]; rounded once from double. Throws NodeError for parameters that are not constant,
+/// finite and one a channel.
 std::pair<std::vector<float>, std::vector<float>> batch_norm_factors(const Graph& graph, NodeId id);
 
 Expr::Ref emit_activation(Expr& expr, const Activation& activation, Expr::Ref x);

@@ -1,5 +1,6 @@
 #pragma once
-// Lowering of each operator family. Each function plans and emits one layer for the node and what follows it, and marks what it ran as done.
+// Lowering of each operator family. Each function plans and emits one layer for the node and what follows it, and marks what it ran as
+// done.
 #include "workloads/lower/lowering.hpp"
 
 namespace assay::workloads {

@@ -17,10 +17,13 @@ bool wanted(const Lowering& l, ValueId value) {
 
 void lower_node(Lowering& l, NodeId id) {
     static const std::map<std::string, std::function<void(Lowering&, NodeId)>> table{
-        {"Conv", lower_conv}, {"QLinearConv", lower_conv}, {"Gemm", lower_matmul}, {"MatMul", lower_matmul}, {"QLinearMatMul", lower_matmul},
-        {"MaxPool", lower_pool}, {"AveragePool", lower_pool}, {"GlobalAveragePool", lower_pool}, {"GlobalMaxPool", lower_pool},
-        {"Softmax", lower_softmax}, {"Reshape", lower_move}, {"Flatten", lower_move}, {"Squeeze", lower_move}, {"Unsqueeze", lower_move},
-        {"Identity", lower_move}, {"Dropout", lower_move}, {"Transpose", lower_move}, {"Concat", lower_move}, {"Pad", lower_move},
+        {"Conv", lower_conv},        {"QLinearConv", lower_conv},       {"Gemm", lower_matmul},
+        {"MatMul", lower_matmul},    {"QLinearMatMul", lower_matmul},   {"MaxPool", lower_pool},
+        {"AveragePool", lower_pool}, {"GlobalAveragePool", lower_pool}, {"GlobalMaxPool", lower_pool},
+        {"Softmax", lower_softmax},  {"Reshape", lower_move},           {"Flatten", lower_move},
+        {"Squeeze", lower_move},     {"Unsqueeze", lower_move},         {"Identity", lower_move},
+        {"Dropout", lower_move},     {"Transpose", lower_move},         {"Concat", lower_move},
+        {"Pad", lower_move},
     };
     const Node& node = l.graph.node(id);
     if (node.folded || l.done.contains(id)) return;
@@ -32,8 +35,10 @@ void lower_node(Lowering& l, NodeId id) {
         }
     }
     const auto rule = table.find(node.op);
-    if (rule != table.end()) rule->second(l, id);
-    else lower_elementwise(l, id);
+    if (rule != table.end())
+        rule->second(l, id);
+    else
+        lower_elementwise(l, id);
 }
 
 }  // namespace assay::workloads

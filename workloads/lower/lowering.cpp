@@ -11,13 +11,15 @@
 namespace assay::workloads {
 namespace {
 
-constexpr std::uint64_t kHbmAlign = 256;  // a burst of the narrowest preset that divides the interleave: tensors start on a channel boundary
+constexpr std::uint64_t kHbmAlign =
+    256;  // a burst of the narrowest preset that divides the interleave: tensors start on a channel boundary
 
 /// A graph input is laid out for its first reader that cares: channels last when that is a convolution or a pooling.
 bool wants_channels_last(const Graph& graph, ValueId value, int depth) {
-    static const std::set<std::string> spatial{"Conv", "QLinearConv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool",
-                                               "BatchNormalization"};
-    static const std::set<std::string> same{"QuantizeLinear", "DequantizeLinear", "Identity", "Add", "Sub", "Mul", "Div", "Relu", "Clip", "Pad"};
+    static const std::set<std::string> spatial{"Conv",          "QLinearConv",       "MaxPool", "AveragePool", "GlobalAveragePool",
+                                               "GlobalMaxPool", "BatchNormalization"};
+    static const std::set<std::string> same{
+        "QuantizeLinear", "DequantizeLinear", "Identity", "Add", "Sub", "Mul", "Div", "Relu", "Clip", "Pad"};
     for (const NodeId reader : graph.consumers(value)) {
         const Node& node = graph.node(reader);
         if (spatial.contains(node.op)) return true;
@@ -28,7 +30,8 @@ bool wants_channels_last(const Graph& graph, ValueId value, int depth) {
 
 /// Operators whose result may be a view of their input.
 bool may_be_view(const std::string& op) {
-    static const std::set<std::string> views{"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Transpose", "DequantizeLinear", "QuantizeLinear"};
+    static const std::set<std::string> views{"Reshape", "Flatten",   "Squeeze",          "Unsqueeze",     "Identity",
+                                             "Dropout", "Transpose", "DequantizeLinear", "QuantizeLinear"};
     return views.contains(op);
 }
 
@@ -56,20 +59,31 @@ std::vector<int> identity(std::size_t rank) {
 
 simkernel::Dtype device_type(NodeId id, DType type) {
     switch (type) {
-        case DType::f32: return simkernel::Dtype::f32;
-        case DType::i8: case DType::u8: return simkernel::Dtype::i8;
-        case DType::i32: return simkernel::Dtype::i32;
-        default: throw NodeError(id, fmt::format("a tensor of type {} at run time is not supported; use float32, int8, uint8 or int32", name_of(type)));
+        case DType::f32:
+            return simkernel::Dtype::f32;
+        case DType::i8:
+        case DType::u8:
+            return simkernel::Dtype::i8;
+        case DType::i32:
+            return simkernel::Dtype::i32;
+        default:
+            throw NodeError(
+                id, fmt::format("a tensor of type {} at run time is not supported; use float32, int8, uint8 or int32", name_of(type)));
     }
 }
 
 Lowering::Lowering(const Graph& g, const CompileOptions& o)
-    : graph(g), options(o), chip(o.chip), views_(static_cast<std::size_t>(g.value_count())),
-      has_view_(static_cast<std::size_t>(g.value_count()), false), last_use_(o.probes_all ? std::vector<std::int64_t>{} : last_uses(g)) {}
+    : graph(g),
+      options(o),
+      chip(o.chip),
+      views_(static_cast<std::size_t>(g.value_count())),
+      has_view_(static_cast<std::size_t>(g.value_count()), false),
+      last_use_(o.probes_all ? std::vector<std::int64_t>{} : last_uses(g)) {}
 
 bool Lowering::kept(ValueId value) const {
     const Value& v = graph.value(value);
-    return options.probes_all || v.is_input || v.is_output || std::find(options.probes.begin(), options.probes.end(), v.name) != options.probes.end();
+    return options.probes_all || v.is_input || v.is_output ||
+           std::find(options.probes.begin(), options.probes.end(), v.name) != options.probes.end();
 }
 
 void Lowering::release_dead(std::int64_t position) {
@@ -79,7 +93,8 @@ void Lowering::release_dead(std::int64_t position) {
             continue;
         }
         // Kept by address and merged with its neighbours, so that a large tensor can take the room of several small ones.
-        auto at = std::lower_bound(free_.begin(), free_.end(), it->second, [](const Extent& a, const Extent& b) { return a.addr < b.addr; });
+        auto at =
+            std::lower_bound(free_.begin(), free_.end(), it->second, [](const Extent& a, const Extent& b) { return a.addr < b.addr; });
         at = free_.insert(at, it->second);
         if (std::next(at) != free_.end() && at->addr + at->bytes == std::next(at)->addr) {
             at->bytes += std::next(at)->bytes;
@@ -113,8 +128,9 @@ std::uint64_t Lowering::allocate_fresh(std::uint64_t bytes) {
     next_ += (bytes + kHbmAlign - 1) / kHbmAlign * kHbmAlign;
     program.hbm_bytes = addr + bytes;
     if (next_ > static_cast<std::uint64_t>(chip.hbm_bytes))
-        throw Error(ErrorKind::bad_input, fmt::format("{}: tensors and constants need more than hbm.bytes = {}; use a larger chip or a smaller batch",
-                                                      graph.file, chip.hbm_bytes));
+        throw Error(ErrorKind::bad_input,
+                    fmt::format("{}: tensors and constants need more than hbm.bytes = {}; use a larger chip or a smaller batch", graph.file,
+                                chip.hbm_bytes));
     return addr;
 }
 
@@ -163,7 +179,8 @@ void Lowering::set_view(ValueId value, Operand view) {
 Operand Lowering::operand(NodeId id, ValueId value) {
     if (has_view(value)) return views_[static_cast<std::size_t>(value)];
     const Value& v = graph.value(value);
-    if (!v.constant) throw NodeError(id, fmt::format("input '{}' was not computed, because the node that makes it is not supported", v.name));
+    if (!v.constant)
+        throw NodeError(id, fmt::format("input '{}' was not computed, because the node that makes it is not supported", v.name));
     (void)device_type(id, v.dtype);
     Operand view;
     view.device = value;
@@ -211,7 +228,8 @@ simkernel::DeviceAddr Lowering::add_constant(std::vector<std::byte> bytes, simke
 
 void Lowering::begin_layer() { emitter.begin_layer(static_cast<std::uint32_t>(program.layers.size())); }
 
-void Lowering::end_layer(simkernel::Layer layer, NodeId main, std::vector<NodeId> nodes, const std::vector<Operand>& inputs, ValueId output) {
+void Lowering::end_layer(simkernel::Layer layer, NodeId main, std::vector<NodeId> nodes, const std::vector<Operand>& inputs,
+                         ValueId output) {
     layer.first_descriptor = emitter.size();
     layer.descriptor_count = emitter.end_layer();
     layer.name = graph.node(main).name;
@@ -221,7 +239,8 @@ void Lowering::end_layer(simkernel::Layer layer, NodeId main, std::vector<NodeId
     for (const Operand& input : inputs) {
         nodes.insert(nodes.end(), input.path.begin(), input.path.end());
         const std::string& name = graph.value(input.device).name;
-        if (!input.constant && std::find(layer.inputs.begin(), layer.inputs.end(), name) == layer.inputs.end()) layer.inputs.push_back(name);
+        if (!input.constant && std::find(layer.inputs.begin(), layer.inputs.end(), name) == layer.inputs.end())
+            layer.inputs.push_back(name);
     }
     for (const NodeId node : nodes) layer.nodes.push_back(graph.node(node).index);
     std::sort(layer.nodes.begin(), layer.nodes.end());

@@ -60,15 +60,15 @@ private:
     struct Extent {
         std::uint64_t addr, bytes;
     };
-    std::uint64_t allocate(std::uint64_t bytes);        ///< released memory first
+    std::uint64_t allocate(std::uint64_t bytes);  ///< released memory first
     std::uint64_t allocate_fresh(std::uint64_t bytes);
     bool kept(ValueId value) const;
     std::vector<Operand> views_;
     std::vector<bool> has_view_;
     std::map<ValueId, std::uint64_t> addr_;  ///< device tensors and placed constants
     std::uint64_t next_ = 0;
-    std::vector<std::int64_t> last_use_;      ///< by value: topological position of its last reader, through views
-    std::vector<Extent> free_;                ///< by address
+    std::vector<std::int64_t> last_use_;  ///< by value: topological position of its last reader, through views
+    std::vector<Extent> free_;            ///< by address
     std::map<ValueId, Extent> releasable_;
 };
 

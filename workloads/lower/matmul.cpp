@@ -29,7 +29,8 @@ void bind_rows(NodeId id, MatrixSpec& s, const Shape& extents, const std::vector
             t.push_back(strides[d]);
         }
     }
-    if (e.size() > 3) throw NodeError(id, fmt::format("the rows of A lie in {} strided dimensions, allowed: 3; reshape to a matrix first", e.size()));
+    if (e.size() > 3)
+        throw NodeError(id, fmt::format("the rows of A lie in {} strided dimensions, allowed: 3; reshape to a matrix first", e.size()));
     while (e.size() < 3) {
         e.insert(e.begin(), 1);
         t.insert(t.begin(), 0);
@@ -58,7 +59,8 @@ void bind_rhs(Lowering& l, NodeId id, MatrixSpec& s, const Product& p, bool qlin
         w.strides = p.transpose_b ? std::array<std::int64_t, 4>{s.channels, 1, 0, 0} : std::array<std::int64_t, 4>{1, s.outputs, 0, 0};
         if (rank == 1) w.strides = {0, 1, 0, 0};
         if (qlinear) bind_qlinear_weights(graph, id, w, s.outputs, 4, 5);
-        s.integer = qlinear || (s.x.quantization && bind_integer_weights(graph, w, s.outputs, static_cast<std::int64_t>(p.transpose_b ? rank - 2 : rank - 1)));
+        s.integer = qlinear || (s.x.quantization &&
+                                bind_integer_weights(graph, w, s.outputs, static_cast<std::int64_t>(p.transpose_b ? rank - 2 : rank - 1)));
         s.weights = std::move(w);
         return;
     }
@@ -83,8 +85,10 @@ void finish(Lowering& l, NodeId id, MatrixSpec& s, bool qlinear) {
         s.tail.quantization = tensor_quantization(graph, id, node.input(6), node.input(7), graph.value(node.outputs[0]).dtype);
     } else {
         const std::size_t rank = graph.value(node.outputs[0]).shape.size();
-        if (rank > 0) follow_matrix(l, s, node.outputs[0], rank - 1);
-        else s.tail.output = node.outputs[0];
+        if (rank > 0)
+            follow_matrix(l, s, node.outputs[0], rank - 1);
+        else
+            s.tail.output = node.outputs[0];
     }
     s.out = l.materialize(id, s.tail.output, identity_perm(graph.value(s.tail.output).shape.size()));
     emit_matrix_layer(l, std::move(s));
@@ -125,15 +129,14 @@ std::vector<Repeat> repeats_of(const Shape& batch, const Operand& a, const Opera
     const Operand x = broadcast_to(a, batch), w = broadcast_to(b, batch);
     std::vector<Repeat> repeats;
     Shape index(batch.size(), 0);
-    for (std::int64_t i = 0, n = element_count(batch); i < n; ++i) {
-        Repeat r{0, 0, i * out_step};
+    do {
+        Repeat r{0, 0, static_cast<std::int64_t>(repeats.size()) * out_step};
         for (std::size_t d = 0; d < batch.size(); ++d) {
             r.x += index[d] * x.strides[d];
             r.w += index[d] * w.strides[d];
         }
         repeats.push_back(r);
-        for (std::size_t d = batch.size(); d-- > 0 && ++index[d] == batch[d];) index[d] = 0;
-    }
+    } while (next_index(index, batch));
     return repeats;
 }
 
@@ -173,8 +176,10 @@ void matmul(Lowering& l, NodeId id, bool qlinear) {
 
 void lower_matmul(Lowering& l, NodeId id) {
     const std::string& op = l.graph.node(id).op;
-    if (op == "Gemm") gemm(l, id);
-    else matmul(l, id, op == "QLinearMatMul");
+    if (op == "Gemm")
+        gemm(l, id);
+    else
+        matmul(l, id, op == "QLinearMatMul");
 }
 
 }  // namespace assay::workloads

@@ -1,6 +1,6 @@
 #pragma once
-// A matrix layer in one normal form: Conv, Gemm and MatMul are all a window over [N,H,W,C] times weights [O][C][KH][KW], drained through the
-// vector unit. Gemm is a 1x1 window over an image one row high.
+// A matrix layer in one normal form: Conv, Gemm and MatMul are all a window over [N,H,W,C] times weights [O][C][KH][KW], drained through
+// the vector unit. Gemm is a 1x1 window over an image one row high.
 #include <array>
 
 #include "workloads/lower/epilogue.hpp"
@@ -48,7 +48,7 @@ struct MatrixSpec {
     std::optional<ConstantWeights> weights;
     std::optional<DynamicWeights> dynamic;
     std::vector<Repeat> repeats{1};
-    std::vector<std::int32_t> integer_bias;   ///< integer layers: added to the accumulator, exactly
+    std::vector<std::int32_t> integer_bias;  ///< integer layers: added to the accumulator, exactly
     Affine affine{0};
     Epilogue tail;
     Operand out;

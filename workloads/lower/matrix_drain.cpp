@@ -23,7 +23,9 @@ bool all(const std::vector<double>& values, double value) {
 
 /// x*scale + shift with as few roundings as the values allow; what is equal for all outputs is an immediate.
 Expr::Ref affine(Drain& drain, Expr::Ref x, const std::vector<double>& scale, const std::vector<double>& shift) {
-    const auto operand = [&](const std::vector<double>& v) { return all(v, v[0]) ? Expr::imm(static_cast<float>(v[0])) : parameter(drain, v); };
+    const auto operand = [&](const std::vector<double>& v) {
+        return all(v, v[0]) ? Expr::imm(static_cast<float>(v[0])) : parameter(drain, v);
+    };
     if (all(scale, 1.0) && all(shift, 0.0)) return x;
     if (all(scale, 1.0)) return drain.expr.op(Uop::add_f32, x, operand(shift));
     if (all(shift, 0.0)) return drain.expr.op(Uop::mul_f32, x, operand(scale));

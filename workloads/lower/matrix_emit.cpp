@@ -1,3 +1,5 @@
+#include "workloads/lower/matrix_emit.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -5,8 +7,6 @@
 #include "simkernel/exec/decode.hpp"
 #include "simkernel/types.hpp"
 #include "support/error.hpp"
-#include "workloads/lower/matrix_drain.hpp"
-#include "workloads/lower/matrix_plan.hpp"
 #include "workloads/lower/matrix_weights.hpp"
 #include "workloads/schedule/dma.hpp"
 
@@ -39,7 +39,12 @@ public:
             for (std::int64_t n = 0; n < s_.batch; n += p_.tile_batch)
                 for (std::int64_t y = 0; y < w.out[0]; y += p_.tile_rows)
                     for (std::int64_t x = 0; x < w.out[1]; x += p_.tile_cols) {
-                        tile_ = {n, y, x, std::min(p_.tile_batch, s_.batch - n), std::min(p_.tile_rows, w.out[0] - y), std::min(p_.tile_cols, w.out[1] - x)};
+                        tile_ = {n,
+                                 y,
+                                 x,
+                                 std::min(p_.tile_batch, s_.batch - n),
+                                 std::min(p_.tile_rows, w.out[0] - y),
+                                 std::min(p_.tile_cols, w.out[1] - x)};
                         for (std::size_t b = 0; b < p_.blocks.size(); ++b) emit_block(b);
                     }
         }
@@ -101,7 +106,8 @@ private:
 
     void load_image(std::int64_t first, std::int64_t depth) {
         const Window& w = s_.window;
-        const std::int64_t size = p_.source, pitch = depth * size, rows = tile_.in_rows(w), cols = tile_.in_cols(w), line = cols * pitch, picture = rows * line;
+        const std::int64_t size = p_.source, pitch = depth * size, rows = tile_.in_rows(w), cols = tile_.in_cols(w), line = cols * pitch,
+                           picture = rows * line;
         const bool staged = p_.stage_bytes > 0;
         const std::int64_t stage_last = staged ? stage_.advance() : kNeverUsed, image_last = image_.advance();
         const std::uint32_t to = staged ? stage_.addr() : image_.addr();
@@ -109,7 +115,8 @@ private:
         const std::int64_t y0 = tile_.y * w.stride[0] - w.pad_begin[0], x0 = tile_.x * w.stride[1] - w.pad_begin[1];
         const std::int64_t y1 = std::clamp<std::int64_t>(y0, 0, w.in[0]), y2 = std::clamp<std::int64_t>(y0 + rows, y1, w.in[0]);
         const std::int64_t x1 = std::clamp<std::int64_t>(x0, 0, w.in[1]), x2 = std::clamp<std::int64_t>(x0 + cols, x1, w.in[1]);
-        const std::int64_t above = std::min(y1 - y0, rows), below = rows - above - (y2 - y1), left = std::min(x1 - x0, cols), right = cols - left - (x2 - x1);
+        const std::int64_t above = std::min(y1 - y0, rows), below = rows - above - (y2 - y1), left = std::min(x1 - x0, cols),
+                           right = cols - left - (x2 - x1);
         const std::uint32_t zero = s_.x.quantization && size == 1 ? static_cast<std::uint8_t>(s_.x.quantization->zero_point) : 0u;
         // Padding reads as zero: four strips around what is loaded.
         const auto strip = [&](std::int64_t row, std::int64_t col, std::int64_t height, std::int64_t width) {
@@ -125,7 +132,10 @@ private:
             const auto& t = s_.x_strides;
             emit_load(l_.emitter, l_.addr_of(s_.x, repeat_->x + tile_.n * t[0] + y1 * t[1] + x1 * t[2] + first * t[3]),
                       to + static_cast<std::uint32_t>(above * line + left * pitch), static_cast<std::uint32_t>(size),
-                      {{depth, t[3] * size, size}, {x2 - x1, t[2] * size, pitch}, {y2 - y1, t[1] * size, line}, {tile_.batch, t[0] * size, picture}});
+                      {{depth, t[3] * size, size},
+                       {x2 - x1, t[2] * size, pitch},
+                       {y2 - y1, t[1] * size, line},
+                       {tile_.batch, t[0] * size, picture}});
         }
         if (!staged) return;
         stage_.use(step_);
@@ -135,14 +145,16 @@ private:
 
     /// fp32 (or integers to dequantise) to bf16 planes, or integers to int8 planes less their zero point: each plane is the nearest to what
     /// the planes before leave.
-    void convert(std::uint32_t from, Dtype type, const std::optional<Quantization>& quantization, std::uint32_t to, std::uint64_t plane_bytes, int planes,
-                 std::int64_t elements) {
+    void convert(std::uint32_t from, Dtype type, const std::optional<Quantization>& quantization, std::uint32_t to,
+                 std::uint64_t plane_bytes, int planes, std::int64_t elements) {
         using simkernel::Uop;
         for (int plane = 0; plane < planes; ++plane) {
             Expr e;
             Expr::Ref x = Expr::stream(0);
-            if (s_.integer) x = e.op(Uop::sub_i32, x, Expr::imm_i(quantization->zero_point));
-            else if (quantization) x = emit_dequantize(e, x, *quantization);
+            if (s_.integer)
+                x = e.op(Uop::sub_i32, x, Expr::imm_i(quantization->zero_point));
+            else if (quantization)
+                x = emit_dequantize(e, x, *quantization);
             for (int i = 0; i < plane; ++i) {
                 if (s_.integer) {
                     const auto near = e.op(Uop::min_i32, e.op(Uop::max_i32, x, Expr::imm_i(-128)), Expr::imm_i(127));
@@ -156,7 +168,8 @@ private:
             VectorShape shape;
             shape.count[0] = static_cast<std::uint32_t>(elements);
             VectorOperand in{from, type, {static_cast<std::int32_t>(simkernel::size_of(type)), 0, 0, 0, 0}};
-            VectorOperand out{to + static_cast<std::uint32_t>(plane_bytes * static_cast<std::uint64_t>(plane)), s_.integer ? Dtype::i8 : Dtype::bf16,
+            VectorOperand out{to + static_cast<std::uint32_t>(plane_bytes * static_cast<std::uint64_t>(plane)),
+                              s_.integer ? Dtype::i8 : Dtype::bf16,
                               {static_cast<std::int32_t>(p_.element), 0, 0, 0, 0}};
             emit_expr(l_.emitter, e, shape, {in}, out, 0);
         }
@@ -210,11 +223,13 @@ private:
             const DynamicWeights& d = *s_.dynamic;
             const std::int64_t size = static_cast<std::int64_t>(simkernel::size_of(l_.type_of(d.operand)));
             l_.emitter.at(Stage::load, step_, weight_stage_.advance());
-            emit_load(l_.emitter, l_.addr_of(d.operand, repeat_->w + slab * p_.slab * d.k_stride + block.first * d.n_stride), weight_stage_.addr(), static_cast<std::uint32_t>(size),
+            emit_load(l_.emitter, l_.addr_of(d.operand, repeat_->w + slab * p_.slab * d.k_stride + block.first * d.n_stride),
+                      weight_stage_.addr(), static_cast<std::uint32_t>(size),
                       {{block.count, d.n_stride * size, size}, {depth, d.k_stride * size, block.count * size}});
             weight_stage_.use(step_);
             l_.emitter.at(Stage::convert, step_, weights_.advance());
-            convert(weight_stage_.addr(), l_.type_of(d.operand), d.operand.quantization, weights_.addr(), plane_bytes, p_.weight_planes, depth * block.count);
+            convert(weight_stage_.addr(), l_.type_of(d.operand), d.operand.quantization, weights_.addr(), plane_bytes, p_.weight_planes,
+                    depth * block.count);
         }
         weights_.use(step_);
         return weights_.addr() + static_cast<std::uint32_t>(plane_bytes * static_cast<std::uint64_t>(plane));
@@ -230,7 +245,8 @@ private:
             ensure_image(block, 0);
             for (const auto& [plane, weight_plane] : p_.passes) {
                 const std::uint32_t w = ensure_weights(b, 0, weight_plane, 0, 0);
-                for (const Chunk& c : chunks(block, 0)) matmul(block, 0, plane, c, w + static_cast<std::uint32_t>(c.first * block.count * p_.element), chained);
+                for (const Chunk& c : chunks(block, 0))
+                    matmul(block, 0, plane, c, w + static_cast<std::uint32_t>(c.first * block.count * p_.element), chained);
             }
         } else {
             bool first = true;
@@ -241,14 +257,18 @@ private:
                         // A piece: as many chunks as the weight buffer holds. Without pieces, the slab's all.
                         std::size_t end = i;
                         std::int64_t rows = 0;
-                        while (end < all.size() && (p_.weight_mode != WeightMode::piece || s_.dynamic || rows + all[end].k <= p_.piece_k)) rows += all[end++].k;
+                        while (end < all.size() && (p_.weight_mode != WeightMode::piece || s_.dynamic || rows + all[end].k <= p_.piece_k))
+                            rows += all[end++].k;
                         ASSAY_CHECK(end > i, "a piece holds at least one chunk");
                         if (!first) ++step_;
                         first = false;
                         ensure_image(block, slab);
                         std::uint32_t w = ensure_weights(b, slab, weight_plane, all[i].first, rows);
-                        if (p_.weight_mode == WeightMode::piece && !s_.dynamic) w -= static_cast<std::uint32_t>(all[i].first * block.count * p_.element);
-                        for (; i < end; ++i) matmul(block, slab, plane, all[i], w + static_cast<std::uint32_t>(all[i].first * block.count * p_.element), chained);
+                        if (p_.weight_mode == WeightMode::piece && !s_.dynamic)
+                            w -= static_cast<std::uint32_t>(all[i].first * block.count * p_.element);
+                        for (; i < end; ++i)
+                            matmul(block, slab, plane, all[i], w + static_cast<std::uint32_t>(all[i].first * block.count * p_.element),
+                                   chained);
                     }
                 }
         }
@@ -260,24 +280,30 @@ private:
         const auto [first, depth] = slice(block, slab);
         const std::int64_t pitch = depth * p_.element, line = tile_.in_cols(s_.window) * pitch, used = slab_depth(p_, block, slab);
         auto& cached = chunks_[{used, pitch, line, block.group_k}];
-        if (cached.empty()) cached = chunks_of(s_, used, p_.element, pitch, line, l_.chip.mxu_rows, p_.weight_mode == WeightMode::piece ? p_.piece_k : 0, block.group_k != 0);
+        if (cached.empty())
+            cached = chunks_of(s_, used, p_.element, pitch, line, l_.chip.mxu_rows, p_.weight_mode == WeightMode::piece ? p_.piece_k : 0,
+                               block.group_k != 0);
         return cached;
     }
 
     void matmul(const Block& block, std::int64_t slab, int plane, const Chunk& c, std::uint32_t weights, bool& chained) {
         const auto [first, depth] = slice(block, slab);
         const Window& w = s_.window;
-        const std::int64_t pitch = depth * p_.element, line = tile_.in_cols(w) * pitch, offset = (block.channel + slab * p_.slab - first) * p_.element;
+        const std::int64_t pitch = depth * p_.element, line = tile_.in_cols(w) * pitch,
+                           offset = (block.channel + slab * p_.slab - first) * p_.element;
         simkernel::MatmulFields f;
         f.dtype = static_cast<std::uint32_t>(s_.integer ? Dtype::i8 : Dtype::bf16);
         f.accumulate = chained;
-        f.a_addr = image_.addr() + static_cast<std::uint32_t>(p_.plane_bytes) * static_cast<std::uint32_t>(plane) + static_cast<std::uint32_t>(offset + c.offset);
+        f.a_addr = image_.addr() + static_cast<std::uint32_t>(p_.plane_bytes) * static_cast<std::uint32_t>(plane) +
+                   static_cast<std::uint32_t>(offset + c.offset);
         f.w_addr = weights;
         f.w_stride = static_cast<std::uint32_t>(block.count * p_.element);
         f.acc_addr = acc_.addr();
         f.acc_stride = static_cast<std::uint32_t>(block.count * 4);
-        f.m_count = {static_cast<std::uint32_t>(tile_.cols), static_cast<std::uint32_t>(tile_.rows), static_cast<std::uint32_t>(tile_.batch)};
-        f.a_m_stride = {static_cast<std::int32_t>(w.stride[1] * pitch), static_cast<std::int32_t>(w.stride[0] * line), static_cast<std::int32_t>(tile_.in_rows(w) * line)};
+        f.m_count = {static_cast<std::uint32_t>(tile_.cols), static_cast<std::uint32_t>(tile_.rows),
+                     static_cast<std::uint32_t>(tile_.batch)};
+        f.a_m_stride = {static_cast<std::int32_t>(w.stride[1] * pitch), static_cast<std::int32_t>(w.stride[0] * line),
+                        static_cast<std::int32_t>(tile_.in_rows(w) * line)};
         f.k_count = c.count;
         f.a_k_stride = c.stride;
         f.n_count = static_cast<std::uint32_t>(block.count);
@@ -299,7 +325,8 @@ private:
             params_key_ = key;
             l_.emitter.at(Stage::load, step_, params_.advance());
             const std::uint64_t from = p_.resident_params ? 0 : params_offset_[b];
-            const std::uint64_t bytes = p_.resident_params ? params_total_ : static_cast<std::uint64_t>(p_.blocks[b].count) * 4 * drain_.params.size();
+            const std::uint64_t bytes =
+                p_.resident_params ? params_total_ : static_cast<std::uint64_t>(p_.blocks[b].count) * 4 * drain_.params.size();
             emit_load(l_.emitter, params_addr_ + from, params_.addr(), 1, {{static_cast<std::int64_t>(bytes), 1, 1}});
         }
         params_.use(step_);
@@ -314,21 +341,28 @@ private:
         if (!drain_.params.empty()) {
             const std::uint32_t params = ensure_params(b);
             for (std::size_t i = 0; i < drain_.params.size(); ++i)
-                streams.push_back({params + static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(columns) * 4, drain_.types[i], {4, 0, 0, 0, 0}});
+                streams.push_back(
+                    {params + static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(columns) * 4, drain_.types[i], {4, 0, 0, 0, 0}});
         }
         if (!p_.whole_output || b == 0) out_.advance();
         const std::int64_t held = p_.whole_output ? s_.outputs : block.count, at = p_.whole_output ? block.first : 0;
         VectorShape shape;
         shape.count = {static_cast<std::uint32_t>(columns), static_cast<std::uint32_t>(tile_.m()), 1, 1, 1};
-        VectorOperand out{out_.addr() + static_cast<std::uint32_t>(at * size), l_.type_of(s_.out), {size, static_cast<std::int32_t>(held) * size, 0, 0, 0}};
+        VectorOperand out{out_.addr() + static_cast<std::uint32_t>(at * size),
+                          l_.type_of(s_.out),
+                          {size, static_cast<std::int32_t>(held) * size, 0, 0, 0}};
         l_.emitter.at(Stage::drain, step_);
         emit_expr(l_.emitter, drain_.expr, shape, streams, out, temp_);
         if (p_.whole_output && b + 1 < p_.blocks.size()) return;
         l_.emitter.at(Stage::store, step_);
         const auto& t = s_.out_strides;
         const std::int64_t first = p_.whole_output ? 0 : block.first, pixel = held * size;
-        emit_store(l_.emitter, l_.addr_of(s_.out, repeat_->y + tile_.n * t[0] + tile_.y * t[1] + tile_.x * t[2] + first * t[3]), out_.addr(), static_cast<std::uint32_t>(size),
-                   {{held, t[3] * size, size}, {tile_.cols, t[2] * size, pixel}, {tile_.rows, t[1] * size, tile_.cols * pixel}, {tile_.batch, t[0] * size, tile_.rows * tile_.cols * pixel}});
+        emit_store(l_.emitter, l_.addr_of(s_.out, repeat_->y + tile_.n * t[0] + tile_.y * t[1] + tile_.x * t[2] + first * t[3]),
+                   out_.addr(), static_cast<std::uint32_t>(size),
+                   {{held, t[3] * size, size},
+                    {tile_.cols, t[2] * size, pixel},
+                    {tile_.rows, t[1] * size, tile_.cols * pixel},
+                    {tile_.batch, t[0] * size, tile_.rows * tile_.cols * pixel}});
     }
 
     Lowering& l_;
@@ -347,42 +381,10 @@ private:
     std::map<std::array<std::int64_t, 4>, std::vector<Chunk>> chunks_;
 };
 
-std::uint64_t macs_of(const MatrixSpec& s) {
-    return static_cast<std::uint64_t>(s.repeats.size()) * static_cast<std::uint64_t>(s.batch * s.window.out[0] * s.window.out[1] * s.outputs * (s.channels / s.groups) * s.window.kernel[0] * s.window.kernel[1]);
-}
-
 }  // namespace
 
-void emit_matrix_layer(Lowering& l, MatrixSpec spec) {
-    Window& w = spec.window;
-    if (w.kernel[0] == 1 && w.kernel[1] == 1 && !w.pad_begin[0] && !w.pad_begin[1] && !w.pad_end[0] && !w.pad_end[1]) {
-        // A strided 1x1 window reads only every stride-th pixel: load just those.
-        for (const std::size_t d : {std::size_t{0}, std::size_t{1}}) {
-            spec.x_strides[d + 1] *= w.stride[d];
-            w.in[d] = w.out[d];
-            w.stride[d] = w.dilation[d] = 1;
-        }
-    }
-    if (spec.integer && spec.weights) {
-        const auto sums = weight_sums(spec);
-        const auto zero = static_cast<std::uint32_t>(spec.x.quantization->zero_point);
-        for (std::size_t o = 0; o < sums.size(); ++o)
-            spec.integer_bias[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(spec.integer_bias[o]) - zero * static_cast<std::uint32_t>(sums[o]));
-    }
-    const Drain drain = build_drain(spec);
-    const std::size_t segments = drain.expr.ops().empty() ? 1 : split(drain.expr).size();
-    const MatrixPlan plan = plan_matrix(l, spec, static_cast<std::int64_t>(drain.params.size()), segments);
-    l.begin_layer();
-    MatrixEmitter(l, spec, plan, drain).run();
-    simkernel::Layer layer;
-    layer.precision = spec.integer ? "int8" : plan.planes == 3 ? "bf16x3" : "bf16";
-    layer.macs = macs_of(spec);
-    layer.k_slab = plan.slab;
-    if (plan.blocks[0].group_k) layer.k_slab = spec.channels / spec.groups;
-    layer.mapping = describe(spec, plan, l.chip);
-    std::vector<Operand> inputs{spec.x};
-    if (spec.dynamic) inputs.push_back(spec.dynamic->operand);
-    l.end_layer(std::move(layer), spec.main, spec.nodes, inputs, spec.tail.output);
+void emit_matrix_tiles(Lowering& lowering, const MatrixSpec& spec, const MatrixPlan& plan, const Drain& drain) {
+    MatrixEmitter(lowering, spec, plan, drain).run();
 }
 
 }  // namespace assay::workloads

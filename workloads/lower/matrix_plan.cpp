@@ -22,12 +22,14 @@ std::vector<Block> blocks_of(const MatrixSpec& spec, const simkernel::ChipConfig
         const std::int64_t together = std::min({chip.mxu_rows / in, chip.mxu_cols / out, spec.groups});
         for (std::int64_t g = 0; g < spec.groups; g += together) {
             const std::int64_t n = std::min(together, spec.groups - g);
-            blocks.push_back({g * out, n * out, g * in, n * in, n > 1 ? static_cast<std::uint32_t>(in) : 0u, n > 1 ? static_cast<std::uint32_t>(out) : 0u});
+            blocks.push_back({g * out, n * out, g * in, n * in, n > 1 ? static_cast<std::uint32_t>(in) : 0u,
+                              n > 1 ? static_cast<std::uint32_t>(out) : 0u});
         }
         return blocks;
     }
     for (std::int64_t g = 0; g < spec.groups; ++g)
-        for (std::int64_t o = 0; o < out; o += chip.mxu_cols) blocks.push_back({g * out + o, std::min(chip.mxu_cols, out - o), g * in, in, 0, 0});
+        for (std::int64_t o = 0; o < out; o += chip.mxu_cols)
+            blocks.push_back({g * out + o, std::min(chip.mxu_cols, out - o), g * in, in, 0, 0});
     return blocks;
 }
 
@@ -51,7 +53,9 @@ int weight_planes(const ConstantWeights& w, std::int64_t outputs) {
 
 void choose_passes(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
     if (spec.integer) {
-        const auto shifted = [](const Operand& o) { return planes_for(-128 - o.quantization->zero_point, 127 - o.quantization->zero_point); };
+        const auto shifted = [](const Operand& o) {
+            return planes_for(-128 - o.quantization->zero_point, 127 - o.quantization->zero_point);
+        };
         p.planes = spec.dynamic ? shifted(spec.x) : 1;
         p.weight_planes = spec.dynamic ? shifted(spec.dynamic->operand) : weight_planes(*spec.weights, spec.outputs);
         for (int a = 0; a < p.planes; ++a)
@@ -146,10 +150,14 @@ bool fit_tile(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
             size_buffers(spec, p);
             if (p.total_bytes() <= spm) return true;
         }
-        if (p.tile_batch > 1) p.tile_batch = (p.tile_batch + 1) / 2;
-        else if (p.tile_rows > 1) p.tile_rows = (p.tile_rows + 1) / 2;
-        else if (p.tile_cols > 1) p.tile_cols = (p.tile_cols + 1) / 2;
-        else return false;
+        if (p.tile_batch > 1)
+            p.tile_batch = (p.tile_batch + 1) / 2;
+        else if (p.tile_rows > 1)
+            p.tile_rows = (p.tile_rows + 1) / 2;
+        else if (p.tile_cols > 1)
+            p.tile_cols = (p.tile_cols + 1) / 2;
+        else
+            return false;
     }
 }
 
@@ -157,7 +165,8 @@ bool fit_tile(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
 
 std::uint64_t MatrixPlan::total_bytes() const {
     const std::uint64_t weights = weight_mode == WeightMode::resident && weight_stage_bytes == 0 ? weight_bytes : 2 * weight_bytes;
-    return 2 * stage_bytes + 2 * image_bytes + weights + 2 * weight_stage_bytes + (resident_params ? 1 : 2) * params_bytes + 2 * out_bytes + temp_bytes;
+    return 2 * stage_bytes + 2 * image_bytes + weights + 2 * weight_stage_bytes + (resident_params ? 1 : 2) * params_bytes + 2 * out_bytes +
+           temp_bytes;
 }
 
 MatrixPlan plan_matrix(const Lowering& l, const MatrixSpec& spec, std::int64_t params, std::size_t drain_segments) {
@@ -175,7 +184,8 @@ MatrixPlan plan_matrix(const Lowering& l, const MatrixSpec& spec, std::int64_t p
         if (spec.groups == 1) return p;
         MatrixPlan narrow = p;
         narrow.whole_depth = false;
-        if (fit_tile(l, spec, narrow) && narrow.tile_batch * narrow.tile_rows * narrow.tile_cols > p.tile_batch * p.tile_rows * p.tile_cols) return narrow;
+        if (fit_tile(l, spec, narrow) && narrow.tile_batch * narrow.tile_rows * narrow.tile_cols > p.tile_batch * p.tile_rows * p.tile_cols)
+            return narrow;
         return p;
     }
     p.whole_depth = false;
@@ -185,16 +195,18 @@ MatrixPlan plan_matrix(const Lowering& l, const MatrixSpec& spec, std::int64_t p
         p.slab = (p.slab + 1) / 2;
         if (fit_tile(l, spec, p)) return p;
     }
-    throw NodeError(spec.main, fmt::format("the smallest tile needs {} scratchpad bytes, the chip has {}; use a larger chip", p.total_bytes(), l.chip.spm_bytes));
+    throw NodeError(spec.main, fmt::format("the smallest tile needs {} scratchpad bytes, the chip has {}; use a larger chip",
+                                           p.total_bytes(), l.chip.spm_bytes));
 }
 
-std::vector<Chunk> chunks_of(const MatrixSpec& spec, std::int64_t depth, std::int64_t element, std::int64_t pitch, std::int64_t line, std::int64_t rows,
-                             std::int64_t piece_k, bool grouped) {
+std::vector<Chunk> chunks_of(const MatrixSpec& spec, std::int64_t depth, std::int64_t element, std::int64_t pitch, std::int64_t line,
+                             std::int64_t rows, std::int64_t piece_k, bool grouped) {
     const Window& w = spec.window;
     std::vector<Chunk> chunks;
     std::int64_t k = 0;
     const auto add = [&](std::int64_t c0, std::int64_t c1, std::int64_t c2, std::int64_t s1, std::int64_t s2, std::int64_t offset) {
-        chunks.push_back({k, c0 * c1 * c2,
+        chunks.push_back({k,
+                          c0 * c1 * c2,
                           {static_cast<std::uint32_t>(c0), static_cast<std::uint32_t>(c1), static_cast<std::uint32_t>(c2)},
                           {static_cast<std::int32_t>(c1 > 1 ? s1 : 0), static_cast<std::int32_t>(c2 > 1 ? s2 : 0)},
                           offset});
@@ -211,11 +223,13 @@ std::vector<Chunk> chunks_of(const MatrixSpec& spec, std::int64_t depth, std::in
     } else if (run <= rows) {
         const std::int64_t together = rows / run;
         for (std::int64_t kh = 0; kh < kh_count; ++kh)
-            for (std::int64_t kw = 0; kw < runs; kw += together) add(run, std::min(together, runs - kw), 1, across, 0, kh * down + kw * across);
+            for (std::int64_t kw = 0; kw < runs; kw += together)
+                add(run, std::min(together, runs - kw), 1, across, 0, kh * down + kw * across);
     } else {
         for (std::int64_t kh = 0; kh < kh_count; ++kh)
             for (std::int64_t kw = 0; kw < runs; ++kw)
-                for (std::int64_t c = 0; c < run; c += rows) add(std::min(rows, run - c), 1, 1, 0, 0, kh * down + kw * across + c * element);
+                for (std::int64_t c = 0; c < run; c += rows)
+                    add(std::min(rows, run - c), 1, 1, 0, 0, kh * down + kw * across + c * element);
     }
     return chunks;
 }
@@ -227,15 +241,20 @@ std::string describe(const MatrixSpec& spec, const MatrixPlan& p, const simkerne
     const std::int64_t pitch = (p.whole_depth ? spec.channels : depth) * p.element;
     const std::int64_t in_cols = (p.tile_cols - 1) * w.stride[1] + w.reach(1);
     const auto chunks = chunks_of(spec, depth, p.element, pitch, in_cols * pitch, chip.mxu_rows, 0, b.group_k != 0);
-    std::string text = fmt::format("K={} in {} chunks", kernel_area(spec) * b.depth / (b.group_k ? b.depth / b.group_k : 1), chunks.size() * static_cast<std::size_t>(p.slabs_of(b)));
+    std::string text = fmt::format("K={} in {} chunks", kernel_area(spec) * b.depth / (b.group_k ? b.depth / b.group_k : 1),
+                                   chunks.size() * static_cast<std::size_t>(p.slabs_of(b)));
     if (p.slab_count > 1) text += fmt::format(" ({} slabs of {} channels)", p.slab_count, p.slab);
     const auto tiles = [](std::int64_t all, std::int64_t one) { return (all + one - 1) / one; };
     text += fmt::format(", M={}x{}, N={}x{}", p.tile_batch * p.tile_rows * p.tile_cols,
-                        tiles(spec.batch, p.tile_batch) * tiles(w.out[0], p.tile_rows) * tiles(w.out[1], p.tile_cols) * static_cast<std::int64_t>(spec.repeats.size()),
+                        tiles(spec.batch, p.tile_batch) * tiles(w.out[0], p.tile_rows) * tiles(w.out[1], p.tile_cols) *
+                            static_cast<std::int64_t>(spec.repeats.size()),
                         b.count, p.blocks.size());
     if (b.group_k) text += fmt::format(", {} groups a pass", b.depth / b.group_k);
     if (p.passes.size() > 1) text += fmt::format(", {} passes", p.passes.size());
-    text += spec.dynamic ? ", weights from an activation" : p.weight_mode == WeightMode::resident ? ", weights resident" : p.weight_mode == WeightMode::block ? ", weights by block" : ", weights in pieces";
+    text += spec.dynamic                            ? ", weights from an activation"
+            : p.weight_mode == WeightMode::resident ? ", weights resident"
+            : p.weight_mode == WeightMode::block    ? ", weights by block"
+                                                    : ", weights in pieces";
     return text;
 }
 

@@ -26,22 +26,23 @@ enum class WeightMode { resident, block, piece };
 struct MatrixPlan {
     std::vector<Block> blocks;
     std::int64_t tile_batch = 1, tile_rows = 1, tile_cols = 1;  ///< output tile
-    std::int64_t slab = 0;       ///< channels of a slab; all of a block's unless they do not fit
-    bool whole_depth = true;     ///< a tile holds all channels of the image; false: those of one block (and slab)
+    std::int64_t slab = 0;                                      ///< channels of a slab; all of a block's unless they do not fit
+    bool whole_depth = true;  ///< a tile holds all channels of the image; false: those of one block (and slab)
     WeightMode weight_mode = WeightMode::resident;
-    std::int64_t piece_k = 0;    ///< rows of K in a piece
-    bool whole_output = false;   ///< the out tile holds all outputs; false: one block's
+    std::int64_t piece_k = 0;   ///< rows of K in a piece
+    bool whole_output = false;  ///< the out tile holds all outputs; false: one block's
     bool resident_params = true;
-    int planes = 1;              ///< of activations: 3 for the bf16 split, 1 to 3 for integers less their zero point
+    int planes = 1;  ///< of activations: 3 for the bf16 split, 1 to 3 for integers less their zero point
     int weight_planes = 1;
     std::vector<std::pair<int, int>> passes;  ///< (activation plane, weight plane) in order
-    std::int64_t element = 1;    ///< bytes of an operand on the array
-    std::int64_t source = 1;     ///< bytes of an element as loaded
-    std::int64_t weight_source = 1;  ///< and of a weight that is an activation
-    std::int64_t params = 0;     ///< parameter words for each output
+    std::int64_t element = 1;                 ///< bytes of an operand on the array
+    std::int64_t source = 1;                  ///< bytes of an element as loaded
+    std::int64_t weight_source = 1;           ///< and of a weight that is an activation
+    std::int64_t params = 0;                  ///< parameter words for each output
     std::size_t drain_segments = 1;
     // Scratchpad, bytes of one buffer.
-    std::uint64_t stage_bytes = 0, image_bytes = 0, plane_bytes = 0, weight_bytes = 0, weight_stage_bytes = 0, params_bytes = 0, out_bytes = 0, temp_bytes = 0;
+    std::uint64_t stage_bytes = 0, image_bytes = 0, plane_bytes = 0, weight_bytes = 0, weight_stage_bytes = 0, params_bytes = 0,
+                  out_bytes = 0, temp_bytes = 0;
     std::uint64_t acc_bytes = 0;
     std::uint64_t total_bytes() const;
 
@@ -57,8 +58,8 @@ MatrixPlan plan_matrix(const Lowering& lowering, const MatrixSpec& spec, std::in
 
 /// The K of one block and slab (`depth` channels), in the order (kh, kw, c), cut for the array. `pitch` is bytes between pixels of the tile
 /// and `line` between its rows. Grouped chunks hold whole periods of `depth`.
-std::vector<Chunk> chunks_of(const MatrixSpec& spec, std::int64_t depth, std::int64_t element, std::int64_t pitch, std::int64_t line, std::int64_t rows,
-                             std::int64_t piece_k, bool grouped);
+std::vector<Chunk> chunks_of(const MatrixSpec& spec, std::int64_t depth, std::int64_t element, std::int64_t pitch, std::int64_t line,
+                             std::int64_t rows, std::int64_t piece_k, bool grouped);
 
 std::string describe(const MatrixSpec& spec, const MatrixPlan& plan, const simkernel::ChipConfig& chip);
 

@@ -39,7 +39,8 @@ public:
             tensor_ = v.constant.get();
             for (std::int64_t i = 0; i < tensor_->count(); ++i)
                 if (!std::isfinite(tensor_->as<float>()[i]))
-                    throw NodeError(spec.main, fmt::format("weight '{}' holds {} at element {}; repair the model", v.name, tensor_->as<float>()[i], i));
+                    throw NodeError(
+                        spec.main, fmt::format("weight '{}' holds {} at element {}; repair the model", v.name, tensor_->as<float>()[i], i));
         }
         if (!v.origin.empty()) offsets_.assign(static_cast<std::size_t>(tensor_->count()), 0);
     }
@@ -100,7 +101,8 @@ private:
         }
         const auto parts = split_bf16(tensor_->as<float>()[index]);
         for (int p = 0; p < plan_.weight_planes; ++p)
-            std::memcpy(&image_[static_cast<std::size_t>(at[static_cast<std::size_t>(p)] + offset)], &parts[static_cast<std::size_t>(p)], 2);
+            std::memcpy(&image_[static_cast<std::size_t>(at[static_cast<std::size_t>(p)] + offset)], &parts[static_cast<std::size_t>(p)],
+                        2);
     }
 
     Lowering& l_;
@@ -114,7 +116,9 @@ private:
 
 }  // namespace
 
-std::int64_t slab_depth(const MatrixPlan& plan, const Block& block, std::int64_t slab) { return std::min(plan.slab, block.depth - slab * plan.slab); }
+std::int64_t slab_depth(const MatrixPlan& plan, const Block& block, std::int64_t slab) {
+    return std::min(plan.slab, block.depth - slab * plan.slab);
+}
 
 std::int64_t PackedWeights::offset(const MatrixSpec& spec, const MatrixPlan& plan, const Block& block, std::int64_t slab, int plane) const {
     const std::int64_t row = spec.window.kernel[0] * spec.window.kernel[1] * block.count * plan.element;
@@ -131,7 +135,8 @@ std::vector<std::int32_t> weight_sums(const MatrixSpec& spec) {
         for (std::int64_t c = 0; c < spec.channels / spec.groups; ++c)
             for (std::int64_t kh = 0; kh < spec.window.kernel[0]; ++kh)
                 for (std::int64_t kw = 0; kw < spec.window.kernel[1]; ++kw)
-                    sum += static_cast<std::uint32_t>(static_cast<std::int32_t>(w.integers->integer(source_index(w, o, c, kh, kw))) - w.zero_point[static_cast<std::size_t>(o)]);
+                    sum += static_cast<std::uint32_t>(static_cast<std::int32_t>(w.integers->integer(source_index(w, o, c, kh, kw))) -
+                                                      w.zero_point[static_cast<std::size_t>(o)]);
         sums.push_back(static_cast<std::int32_t>(sum));
     }
     return sums;

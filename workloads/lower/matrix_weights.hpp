@@ -6,8 +6,8 @@
 namespace assay::workloads {
 
 struct PackedWeights {
-    std::uint64_t addr = 0;                              ///< in HBM
-    std::vector<std::int64_t> block_offset;              ///< bytes from addr
+    std::uint64_t addr = 0;                  ///< in HBM
+    std::vector<std::int64_t> block_offset;  ///< bytes from addr
     std::vector<std::int64_t> block_bytes;
     /// Bytes from the block's start to (slab, plane).
     std::int64_t offset(const MatrixSpec& spec, const MatrixPlan& plan, const Block& block, std::int64_t slab, int plane) const;

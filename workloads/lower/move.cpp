@@ -83,7 +83,8 @@ void pad(Lowering& l, NodeId id) {
         const Tensor& t = *l.graph.value(node.inputs[1]).constant;
         for (std::int64_t i = 0; i < t.count(); ++i) pads.push_back(t.integer(i));
         if (const ValueId v = node.input(2); v != kNoValue) {
-            if (!l.graph.is_constant(v)) throw NodeError(id, "the padding value is computed at run time, which is not supported; make it a constant");
+            if (!l.graph.is_constant(v))
+                throw NodeError(id, "the padding value is computed at run time, which is not supported; make it a constant");
             value = l.graph.value(v).constant->value(0);
         }
     }
@@ -94,10 +95,11 @@ void pad(Lowering& l, NodeId id) {
     if (operand.quantization && !tail.quantization) throw NodeError(id, "Pad of a dequantised tensor must be followed by QuantizeLinear");
     const Operand out = l.materialize(id, tail.output, perm_like(operand));
     const auto size = static_cast<std::uint32_t>(simkernel::size_of(l.type_of(out)));
-    const std::uint32_t pattern = tail.quantization ? static_cast<std::uint8_t>(tail.quantization->zero_point)
-                                  : l.type_of(out) == simkernel::Dtype::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
-                                  : size == 1 ? static_cast<std::uint8_t>(static_cast<int>(value) - (l.graph.value(out.device).dtype == DType::u8 ? 128 : 0))
-                                              : static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
+    const std::uint32_t pattern =
+        tail.quantization                         ? static_cast<std::uint8_t>(tail.quantization->zero_point)
+        : l.type_of(out) == simkernel::Dtype::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
+        : size == 1 ? static_cast<std::uint8_t>(static_cast<int>(value) - (l.graph.value(out.device).dtype == DType::u8 ? 128 : 0))
+                    : static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
     l.begin_layer();
     // First the constant everywhere, then the data over it: both are stores, which one engine keeps in order.
     const std::int64_t total = element_count(out.shape), chunk = std::min<std::int64_t>(total, l.chip.spm_bytes / 4 / size);
@@ -132,7 +134,9 @@ void lower_output_view(Lowering& l, ValueId value) {
     const NodeId id = l.graph.value(value).producer;
     Operand operand = l.operand(id, value);
     const NodeId main = operand.path.empty() ? id : operand.path.back();
-    if (main < 0) throw NodeError(-1, fmt::format("output '{}' is an input or a constant; a model must compute its outputs", l.graph.value(value).name));
+    if (main < 0)
+        throw NodeError(-1,
+                        fmt::format("output '{}' is an input or a constant; a model must compute its outputs", l.graph.value(value).name));
     Epilogue tail;
     tail.output = value;
     const Operand out = l.materialize(main, value, perm_like(operand));

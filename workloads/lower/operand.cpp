@@ -17,6 +17,14 @@ std::vector<std::int64_t> row_major_strides(const Shape& shape) {
     return strides;
 }
 
+bool next_index(Shape& index, const Shape& extents) {
+    for (std::size_t d = index.size(); d > 0; --d) {
+        if (++index[d - 1] < extents[d - 1]) return true;
+        index[d - 1] = 0;
+    }
+    return false;
+}
+
 std::optional<std::vector<std::int64_t>> reshape_strides(const Shape& from, const std::vector<std::int64_t>& strides, const Shape& to) {
     // Runs of `from` dimensions that are contiguous among themselves can be cut anew; dimensions of extent 1 have no stride to respect.
     std::vector<std::int64_t> extent, stride;
@@ -56,10 +64,12 @@ Quantization tensor_quantization(const Graph& graph, NodeId id, ValueId scale, V
     const Tensor& s = *graph.value(scale).constant;
     if (s.count() != 1) throw NodeError(id, "a scale by axis is supported for constant weights only; quantise activations by tensor");
     if (s.dtype != DType::f32) throw NodeError(id, fmt::format("a scale of type {} is not supported; use float32", name_of(s.dtype)));
-    if (type != DType::i8 && type != DType::u8) throw NodeError(id, fmt::format("quantised type {} is not supported; use int8 or uint8", name_of(type)));
+    if (type != DType::i8 && type != DType::u8)
+        throw NodeError(id, fmt::format("quantised type {} is not supported; use int8 or uint8", name_of(type)));
     Quantization q;
     q.scale = s.as<float>()[0];
-    if (!(q.scale > 0) || q.scale > 3.4e38f) throw NodeError(id, fmt::format("scale {} must be positive and finite; repair the model", q.scale));
+    if (!(q.scale > 0) || q.scale > 3.4e38f)
+        throw NodeError(id, fmt::format("scale {} must be positive and finite; repair the model", q.scale));
     if (zero != kNoValue) q.zero_point = static_cast<std::int32_t>(graph.value(zero).constant->integer(0));
     if (type == DType::u8) q.zero_point -= 128;
     return q;

@@ -19,12 +19,15 @@ struct Operand {
     Shape shape;                        ///< as the reading node sees it
     std::vector<std::int64_t> strides;  ///< elements, by logical dimension of `shape`; 0 repeats
     std::optional<Quantization> quantization;
-    std::vector<NodeId> path;           ///< the view nodes between the device tensor and the reader, in order
+    std::vector<NodeId> path;  ///< the view nodes between the device tensor and the reader, in order
 
-    bool constant = false;              ///< `device` is a constant of the model
+    bool constant = false;  ///< `device` is a constant of the model
 };
 
 std::vector<std::int64_t> row_major_strides(const Shape& shape);
+
+/// The next index in row-major order; false (and all zero) after the last.
+bool next_index(Shape& index, const Shape& extents);
 
 /// The strides after reshaping without moving data; nullopt when that is impossible.
 std::optional<std::vector<std::int64_t>> reshape_strides(const Shape& from, const std::vector<std::int64_t>& strides, const Shape& to);

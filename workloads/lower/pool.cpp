@@ -22,8 +22,8 @@ struct PoolPlan {
     Window w;
     std::int64_t batch = 1, channels = 1;
     bool maximum = false;
-    bool integer = false;       ///< maximum of integers, without leaving them
-    bool varying = false;       ///< windows at the border hold fewer elements, and are divided by their own count
+    bool integer = false;                        ///< maximum of integers, without leaving them
+    bool varying = false;                        ///< windows at the border hold fewer elements, and are divided by their own count
     std::int64_t rows = 1, cols = 1, depth = 1;  ///< output tile
     std::int64_t in_rows() const { return (rows - 1) * w.stride[0] + w.reach(0); }
     std::int64_t in_cols() const { return (cols - 1) * w.stride[1] + w.reach(1); }
@@ -88,8 +88,8 @@ private:
         while (!fits(half) && p_.cols > 1) p_.cols = (p_.cols + 1) / 2;
         while (!fits(2 * half) && p_.depth > 1) p_.depth = (p_.depth + 1) / 2;
         if (!fits(2 * half))
-            throw NodeError(id_, fmt::format("a window of {}x{} needs {} scratchpad bytes, the chip has {}; use a larger chip", p_.w.kernel[0],
-                                             p_.w.kernel[1], bytes(p_), l_.chip.spm_bytes));
+            throw NodeError(id_, fmt::format("a window of {}x{} needs {} scratchpad bytes, the chip has {}; use a larger chip",
+                                             p_.w.kernel[0], p_.w.kernel[1], bytes(p_), l_.chip.spm_bytes));
         std::uint32_t at = l_.scratchpad_base(bytes(p_));
         const auto take = [&](std::int64_t size) {
             const std::uint32_t addr = at;
@@ -133,7 +133,9 @@ private:
         if (y1 != y0 || x1 != x0 || y2 != y0 + rows || x2 != x0 + cols) {
             // Padding: below everything for a maximum, what dequantises to zero for a sum.
             const std::int32_t zero = x_.quantization ? x_.quantization->zero_point : 0;
-            const std::uint32_t pattern = p_.maximum ? (in_size_ == 1 ? 0x80u : 0xFF80'0000u) : in_size_ == 1 ? static_cast<std::uint8_t>(zero) : 0u;
+            const std::uint32_t pattern = p_.maximum      ? (in_size_ == 1 ? 0x80u : 0xFF80'0000u)
+                                          : in_size_ == 1 ? static_cast<std::uint8_t>(zero)
+                                                          : 0u;
             emit_fill(l_.emitter, in_.addr(), pattern, size, {{rows * cols * depth, 0, in_size_}});
         }
         if (y2 <= y1 || x2 <= x1) return;
@@ -162,10 +164,12 @@ private:
         const auto i32 = [](std::int64_t v) { return static_cast<std::int32_t>(v); };
         const std::int64_t pixel = depth * in_size_, line = t.in_cols() * pixel;
         VectorShape shape;
-        shape.count = {static_cast<std::uint32_t>(depth), static_cast<std::uint32_t>(t.w.kernel[1]), static_cast<std::uint32_t>(t.w.kernel[0]),
-                       static_cast<std::uint32_t>(t.cols), static_cast<std::uint32_t>(t.rows)};
-        VectorOperand in{in_.addr(), l_.type_of(x_), {i32(in_size_), i32(t.w.dilation[1] * pixel), i32(t.w.dilation[0] * line),
-                                                      i32(t.w.stride[1] * pixel), i32(t.w.stride[0] * line)}};
+        shape.count = {static_cast<std::uint32_t>(depth), static_cast<std::uint32_t>(t.w.kernel[1]),
+                       static_cast<std::uint32_t>(t.w.kernel[0]), static_cast<std::uint32_t>(t.cols), static_cast<std::uint32_t>(t.rows)};
+        VectorOperand in{in_.addr(),
+                         l_.type_of(x_),
+                         {i32(in_size_), i32(t.w.dilation[1] * pixel), i32(t.w.dilation[0] * line), i32(t.w.stride[1] * pixel),
+                          i32(t.w.stride[0] * line)}};
         const auto packed = [&](std::uint32_t addr, Dtype type) {
             const auto size = static_cast<std::int64_t>(simkernel::size_of(type));
             return VectorOperand{addr, type, {i32(size), 0, 0, i32(depth * size), i32(t.cols * depth * size)}};
@@ -189,8 +193,11 @@ private:
         }
         l_.emitter.at(Stage::store, step);
         const auto s = nhwc_strides(out_);
-        emit_store(l_.emitter, l_.addr_of(out_, n * s[0] + y * s[1] + x * s[2] + c * s[3]), result_.addr(), static_cast<std::uint32_t>(out_size_),
-                   {{depth, s[3] * out_size_, out_size_}, {t.cols, s[2] * out_size_, depth * out_size_}, {t.rows, s[1] * out_size_, t.cols * depth * out_size_}});
+        emit_store(l_.emitter, l_.addr_of(out_, n * s[0] + y * s[1] + x * s[2] + c * s[3]), result_.addr(),
+                   static_cast<std::uint32_t>(out_size_),
+                   {{depth, s[3] * out_size_, out_size_},
+                    {t.cols, s[2] * out_size_, depth * out_size_},
+                    {t.rows, s[1] * out_size_, t.cols * depth * out_size_}});
     }
 
     Lowering& l_;
@@ -216,7 +223,8 @@ void lower_pool(Lowering& l, NodeId id) {
     const bool global = node.op.starts_with("Global");
     p.w = global ? Window{} : window_of(l.graph, id, spatial, node.integers("kernel_shape"));
     if (global) {
-        if (spatial.empty() || spatial.size() > 2) throw NodeError(id, fmt::format("{} spatial dimensions are not supported, allowed: 1 or 2", spatial.size()));
+        if (spatial.empty() || spatial.size() > 2)
+            throw NodeError(id, fmt::format("{} spatial dimensions are not supported, allowed: 1 or 2", spatial.size()));
         for (std::size_t i = 0; i < spatial.size(); ++i) p.w.in[i + 2 - spatial.size()] = p.w.kernel[i + 2 - spatial.size()] = spatial[i];
     }
     p.batch = x.shape[0];
@@ -224,12 +232,14 @@ void lower_pool(Lowering& l, NodeId id) {
     p.maximum = node.op.ends_with("MaxPool");
     const bool raw = l.type_of(x) != Dtype::f32 && !x.quantization;
     if (raw && (!p.maximum || l.type_of(x) != Dtype::i8))
-        throw NodeError(id, fmt::format("pooling of {} is not supported; use float32 or dequantise first", name_of(l.graph.value(node.inputs[0]).dtype)));
+        throw NodeError(id, fmt::format("pooling of {} is not supported; use float32 or dequantise first",
+                                        name_of(l.graph.value(node.inputs[0]).dtype)));
     p.integer = p.maximum && (raw || (x.quantization && tail.quantization == x.quantization && tail.activations.empty()));
     const bool padded = p.w.pad_begin[0] || p.w.pad_begin[1] || p.w.pad_end[0] || p.w.pad_end[1];
     if (!p.maximum && padded) {
         const bool include = node.integer("count_include_pad", 0) != 0;
-        if (include && p.w.ceil_extended) throw NodeError(id, "count_include_pad=1 with ceil_mode=1 is not supported; use ceil_mode=0 and pads");
+        if (include && p.w.ceil_extended)
+            throw NodeError(id, "count_include_pad=1 with ceil_mode=1 is not supported; use ceil_mode=0 and pads");
         p.varying = !include;
     }
     std::vector<int> perm{0, 2, 1};

@@ -38,7 +38,8 @@ void lower_softmax(Lowering& l, NodeId id) {
     const Epilogue tail = follow(l, l.graph.node(id).outputs[0]);
     const Rows rows = rows_of(l.graph, id, x.shape);
     const Operand out = l.materialize(id, tail.output, perm_like(x));
-    const auto in_size = static_cast<std::int64_t>(simkernel::size_of(l.type_of(x))), out_size = static_cast<std::int64_t>(simkernel::size_of(l.type_of(out)));
+    const auto in_size = static_cast<std::int64_t>(simkernel::size_of(l.type_of(x))),
+               out_size = static_cast<std::int64_t>(simkernel::size_of(l.type_of(out)));
 
     Expr maximum, exponent, sum, divide;
     const auto read = [&](Expr& e) { return x.quantization ? emit_dequantize(e, Expr::stream(0), *x.quantization) : Expr::stream(0); };
@@ -52,12 +53,14 @@ void lower_softmax(Lowering& l, NodeId id) {
     if (outer.empty()) outer.push_back(1);
     const std::int64_t row = rows.length * rows.inner, most = outer.back();
     const auto bytes = [&](std::int64_t chunk) {
-        return 2 * align_up(chunk * row * in_size) + 2 * align_up(chunk * row * out_size) + 2 * align_up(chunk * row * 4) + 2 * align_up(chunk * rows.inner * 4);
+        return 2 * align_up(chunk * row * in_size) + 2 * align_up(chunk * row * out_size) + 2 * align_up(chunk * row * 4) +
+               2 * align_up(chunk * rows.inner * 4);
     };
     std::int64_t chunk = most;
     while (chunk > 1 && bytes(chunk) > static_cast<std::uint64_t>(l.chip.spm_bytes) / 2) chunk = (chunk + 1) / 2;
     if (bytes(chunk) > static_cast<std::uint64_t>(l.chip.spm_bytes))
-        throw NodeError(id, fmt::format("a row of {} elements needs {} scratchpad bytes, the chip has {}; use a larger chip", row, bytes(1), l.chip.spm_bytes));
+        throw NodeError(id, fmt::format("a row of {} elements needs {} scratchpad bytes, the chip has {}; use a larger chip", row, bytes(1),
+                                        l.chip.spm_bytes));
     std::uint32_t at = l.scratchpad_base(bytes(chunk));
     const auto take = [&](std::int64_t size, std::uint32_t count) {
         const std::uint32_t addr = at;
@@ -66,7 +69,8 @@ void lower_softmax(Lowering& l, NodeId id) {
     };
     Ring in(take(chunk * row * in_size, 2), static_cast<std::uint32_t>(align_up(chunk * row * in_size)), 2);
     Ring result(take(chunk * row * out_size, 2), static_cast<std::uint32_t>(align_up(chunk * row * out_size)), 2);
-    const std::uint32_t e = take(chunk * row * 4, 1), temp = take(chunk * row * 4, 1), m = take(chunk * rows.inner * 4, 1), s = take(chunk * rows.inner * 4, 1);
+    const std::uint32_t e = take(chunk * row * 4, 1), temp = take(chunk * row * 4, 1), m = take(chunk * rows.inner * 4, 1),
+                        s = take(chunk * rows.inner * 4, 1);
 
     const auto dims = [&](const Operand& t, std::int64_t n, std::int64_t size) {
         std::vector<DmaDim> d;
@@ -95,19 +99,26 @@ void lower_softmax(Lowering& l, NodeId id) {
         l.emitter.at(Stage::compute, step);
         const bool lanes = rows.inner == 1;
         VectorShape shape;
-        if (lanes) shape.count = {static_cast<std::uint32_t>(rows.length), static_cast<std::uint32_t>(n), 1, 1, 1};
-        else shape.count = {static_cast<std::uint32_t>(rows.inner), static_cast<std::uint32_t>(rows.length), static_cast<std::uint32_t>(n), 1, 1};
+        if (lanes)
+            shape.count = {static_cast<std::uint32_t>(rows.length), static_cast<std::uint32_t>(n), 1, 1, 1};
+        else
+            shape.count = {static_cast<std::uint32_t>(rows.inner), static_cast<std::uint32_t>(rows.length), static_cast<std::uint32_t>(n),
+                           1, 1};
         const auto full = [&](std::uint32_t addr, Dtype type) {
             const auto size = static_cast<std::int32_t>(simkernel::size_of(type));
             VectorOperand v{addr, type, {}};
-            if (lanes) v.stride = {size, static_cast<std::int32_t>(row) * size, 0, 0, 0};
-            else v.stride = {size, static_cast<std::int32_t>(rows.inner) * size, static_cast<std::int32_t>(row) * size, 0, 0};
+            if (lanes)
+                v.stride = {size, static_cast<std::int32_t>(row) * size, 0, 0, 0};
+            else
+                v.stride = {size, static_cast<std::int32_t>(rows.inner) * size, static_cast<std::int32_t>(row) * size, 0, 0};
             return v;
         };
         const auto reduced = [&](std::uint32_t addr) {
             VectorOperand v{addr, Dtype::f32, {}};
-            if (lanes) v.stride = {0, 4, 0, 0, 0};
-            else v.stride = {4, 0, static_cast<std::int32_t>(rows.inner) * 4, 0, 0};
+            if (lanes)
+                v.stride = {0, 4, 0, 0, 0};
+            else
+                v.stride = {4, 0, static_cast<std::int32_t>(rows.inner) * 4, 0, 0};
             return v;
         };
         const std::uint32_t dims_reduced = lanes ? 0 : 1;

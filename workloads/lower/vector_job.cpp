@@ -21,11 +21,15 @@ void collapse(VectorJob& job) {
         if (job.extents[d] == 1) continue;
         bool merge = !extents.empty();
         for (std::size_t t = 0; merge && t < tensors.size(); ++t) merge = strides[t].back() == tensors[t]->strides[d] * job.extents[d];
-        if (merge) extents.back() *= job.extents[d];
-        else extents.push_back(job.extents[d]);
+        if (merge)
+            extents.back() *= job.extents[d];
+        else
+            extents.push_back(job.extents[d]);
         for (std::size_t t = 0; t < tensors.size(); ++t) {
-            if (merge) strides[t].back() = tensors[t]->strides[d];
-            else strides[t].push_back(tensors[t]->strides[d]);
+            if (merge)
+                strides[t].back() = tensors[t]->strides[d];
+            else
+                strides[t].push_back(tensors[t]->strides[d]);
         }
     }
     if (extents.empty()) {
@@ -88,8 +92,10 @@ private:
             while (low < high) {
                 const std::int64_t mid = (low + high + 1) / 2;
                 tile_[d] = mid;
-                if (bytes_for(tile_) <= budget) low = mid;
-                else high = mid - 1;
+                if (bytes_for(tile_) <= budget)
+                    low = mid;
+                else
+                    high = mid - 1;
             }
             tile_[d] = low;
             if (low < job_.extents[d]) break;
@@ -126,7 +132,8 @@ private:
         const auto local = packed(t, extent);
         std::vector<DmaDim> dims;
         for (std::size_t d = extent.size(); d-- > 0;)
-            if (t.strides[d] != 0) dims.push_back({extent[d], t.strides[d] * static_cast<std::int64_t>(simkernel::size_of(t.type)), local[d]});
+            if (t.strides[d] != 0)
+                dims.push_back({extent[d], t.strides[d] * static_cast<std::int64_t>(simkernel::size_of(t.type)), local[d]});
         return dims;
     }
 
@@ -154,7 +161,8 @@ private:
             for (std::size_t d = 0; d < extent.size(); ++d) key.push_back(t.strides[d] != 0 ? extent[d] : 0);
             if (loaded_[i] != key) {
                 l_.emitter.at(Stage::load, step, rings_[i].advance());
-                emit_load(l_.emitter, address(t, at), rings_[i].addr(), static_cast<std::uint32_t>(simkernel::size_of(t.type)), dma_dims(t, extent));
+                emit_load(l_.emitter, address(t, at), rings_[i].addr(), static_cast<std::uint32_t>(simkernel::size_of(t.type)),
+                          dma_dims(t, extent));
                 loaded_[i] = key;
             }
             rings_[i].use(step);

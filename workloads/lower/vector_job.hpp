@@ -14,16 +14,16 @@ struct JobTensor {
 };
 
 struct VectorJob {
-    Shape extents;  ///< outermost first; the order of the dimensions is the order in which tiles are cut
+    Shape extents;                  ///< outermost first; the order of the dimensions is the order in which tiles are cut
     std::vector<JobTensor> inputs;  ///< bound to the expression's streams 0, 1, …
     JobTensor output;
-    Expr expr;      ///< no operations and result stream 0: a copy when the types agree
+    Expr expr;  ///< no operations and result stream 0: a copy when the types agree
 
     bool is_copy() const { return expr.ops().empty() && inputs.size() == 1 && inputs[0].type == output.type; }
 };
 
-/// Emits the job's tiles from `step` on. Returns a step whose loads stand after everything of this job, so that another job of the layer may
-/// use the same scratchpad. Needs at most half of it.
+/// Emits the job's tiles from `step` on. Returns a step whose loads stand after everything of this job, so that another job of the layer
+/// may use the same scratchpad. Needs at most half of it.
 std::int64_t emit_job(Lowering& lowering, VectorJob job, std::int64_t step = 0);
 
 /// The job's extents and strides in the order of the output's memory (largest stride first).

@@ -22,17 +22,35 @@ Attribute import_attribute(const onnx::AttributeProto& proto, const std::string&
     Attribute a;
     using Kind = Attribute::Kind;
     switch (proto.type()) {
-        case onnx::AttributeProto::INT: a.kind = Kind::integer; a.i = proto.i(); break;
-        case onnx::AttributeProto::FLOAT: a.kind = Kind::real; a.f = proto.f(); break;
-        case onnx::AttributeProto::STRING: a.kind = Kind::text; a.s = proto.s(); break;
-        case onnx::AttributeProto::INTS: a.kind = Kind::integers; a.ints.assign(proto.ints().begin(), proto.ints().end()); break;
-        case onnx::AttributeProto::FLOATS: a.kind = Kind::reals; a.floats.assign(proto.floats().begin(), proto.floats().end()); break;
-        case onnx::AttributeProto::STRINGS: a.kind = Kind::texts; break;
+        case onnx::AttributeProto::INT:
+            a.kind = Kind::integer;
+            a.i = proto.i();
+            break;
+        case onnx::AttributeProto::FLOAT:
+            a.kind = Kind::real;
+            a.f = proto.f();
+            break;
+        case onnx::AttributeProto::STRING:
+            a.kind = Kind::text;
+            a.s = proto.s();
+            break;
+        case onnx::AttributeProto::INTS:
+            a.kind = Kind::integers;
+            a.ints.assign(proto.ints().begin(), proto.ints().end());
+            break;
+        case onnx::AttributeProto::FLOATS:
+            a.kind = Kind::reals;
+            a.floats.assign(proto.floats().begin(), proto.floats().end());
+            break;
+        case onnx::AttributeProto::STRINGS:
+            a.kind = Kind::texts;
+            break;
         case onnx::AttributeProto::TENSOR:
             a.kind = Kind::tensor;
             a.tensor = std::make_shared<const Tensor>(tensor_from_proto(proto.t(), where + " attribute '" + proto.name() + "'"));
             break;
-        default: break;  // a subgraph: the operators that take one are reported as unsupported
+        default:
+            break;  // a subgraph: the operators that take one are reported as unsupported
     }
     return a;
 }
@@ -49,16 +67,18 @@ Shape bind_shape(const onnx::ValueInfoProto& info, const std::string& file, cons
     }
     const int rank = type.shape().dim_size();
     if (given != options.input_shapes.end() && static_cast<int>(given->second.size()) != rank)
-        bad(fmt::format("{}: input '{}' is given as {}, but the model declares {} dimensions; give a tensor of that rank", file, info.name(),
-                        to_string(given->second), rank));
+        bad(fmt::format("{}: input '{}' is given as {}, but the model declares {} dimensions; give a tensor of that rank", file,
+                        info.name(), to_string(given->second), rank));
     for (int d = 0; d < rank; ++d) {
         const auto& dim = type.shape().dim(d);
         const bool fixed = dim.has_dim_value() && dim.dim_value() > 0;
         const std::string name = dim.has_dim_param() ? dim.dim_param() : "";
         std::int64_t extent = fixed ? dim.dim_value() : 0;
         if (!fixed && !name.empty()) {
-            if (const auto it = options.dims.find(name); it != options.dims.end()) extent = it->second;
-            else if (const auto earlier = bound.find(name); earlier != bound.end()) extent = earlier->second;
+            if (const auto it = options.dims.find(name); it != options.dims.end())
+                extent = it->second;
+            else if (const auto earlier = bound.find(name); earlier != bound.end())
+                extent = earlier->second;
         }
         if (given != options.input_shapes.end()) {
             const std::int64_t wanted = given->second[static_cast<std::size_t>(d)];
@@ -132,7 +152,8 @@ Graph import_model(const onnx::ModelProto& model, const ModelSource& source, con
             if (input == kNoValue) continue;
             const Value& v = graph.value(input);
             if (v.producer < 0 && !v.is_input && !v.constant)
-                bad(fmt::format("{}: node '{}' reads '{}', which nothing defines; repair the model", graph.file, graph.node(id).name, v.name));
+                bad(fmt::format("{}: node '{}' reads '{}', which nothing defines; repair the model", graph.file, graph.node(id).name,
+                                v.name));
         }
     for (const auto& info : proto.output()) {
         const ValueId id = graph.find(info.name());

@@ -1,5 +1,5 @@
-// Versions at which each ai.onnx operator's schema changed (ONNX operator changelog, package version 1.23.2). Debian's libonnx has these in a registry
-// that it does not export, and registering them would cost every start a few milliseconds.
+// Versions at which each ai.onnx operator's schema changed (ONNX operator changelog, package version 1.23.2). Debian's libonnx has these in
+// a registry that it does not export, and registering them would cost every start a few milliseconds.
 #include "workloads/onnx/op_versions.hpp"
 
 #include <algorithm>

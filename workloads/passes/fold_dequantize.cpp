@@ -14,7 +14,8 @@ void fold_dequantize(Graph& graph, NodeId id) {
         throw NodeError(id, fmt::format("quantised type {} is not supported; use int8, uint8 or int32", name_of(x.dtype)));
     if (!graph.is_constant(node.input(1))) throw NodeError(id, "scale is missing; repair the model");
     const Tensor& scale = *graph.value(node.input(1)).constant;
-    if (scale.dtype != DType::f32) throw NodeError(id, fmt::format("a scale of type {} is not supported; use float32", name_of(scale.dtype)));
+    if (scale.dtype != DType::f32)
+        throw NodeError(id, fmt::format("a scale of type {} is not supported; use float32", name_of(scale.dtype)));
     if (node.integer("block_size", 0) != 0) throw NodeError(id, "block_size is not supported; quantise by tensor or by axis");
     QuantizedConstant q;
     q.integers = source.constant;
@@ -23,7 +24,8 @@ void fold_dequantize(Graph& graph, NodeId id) {
         if (!(q.scale.back() > 0) || !std::isfinite(q.scale.back()))
             throw NodeError(id, fmt::format("scale {} must be positive and finite; repair the model", q.scale.back()));
         const ValueId zero = node.input(2);
-        if (zero != kNoValue && graph.value(zero).constant->count() != scale.count()) throw NodeError(id, "scale and zero point differ in length; repair the model");
+        if (zero != kNoValue && graph.value(zero).constant->count() != scale.count())
+            throw NodeError(id, "scale and zero point differ in length; repair the model");
         q.zero_point.push_back(zero == kNoValue ? 0 : static_cast<std::int32_t>(graph.value(zero).constant->integer(i)));
     }
     std::int64_t inner = x.count(), extent = 1;

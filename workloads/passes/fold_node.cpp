@@ -32,22 +32,41 @@ struct Context {
 
 Tensor make(NodeId id, DType type, const Shape& shape) {
     if (element_count(shape) > kLargestFoldElems)
-        throw NodeError(id, fmt::format("a constant of {} elements, allowed: {}; repair the model", element_count(shape), kLargestFoldElems));
+        throw NodeError(id,
+                        fmt::format("a constant of {} elements, allowed: {}; repair the model", element_count(shape), kLargestFoldElems));
     return Tensor(type, shape);
 }
 
 template <class T>
 void store(Tensor& t, std::int64_t i, T value) {
     switch (t.dtype) {
-        case DType::f32: t.as<float>()[i] = static_cast<float>(value); break;
-        case DType::f64: t.as<double>()[i] = static_cast<double>(value); break;
-        case DType::i8: t.as<std::int8_t>()[i] = static_cast<std::int8_t>(value); break;
-        case DType::u8: t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(value); break;
-        case DType::boolean: t.as<std::uint8_t>()[i] = value != T{}; break;
-        case DType::i16: t.as<std::int16_t>()[i] = static_cast<std::int16_t>(value); break;
-        case DType::i32: t.as<std::int32_t>()[i] = static_cast<std::int32_t>(value); break;
-        case DType::i64: t.as<std::int64_t>()[i] = static_cast<std::int64_t>(value); break;
-        default: throw Error(ErrorKind::bad_input, fmt::format("folding constants of type {} is not supported; use float32 or int64", name_of(t.dtype)));
+        case DType::f32:
+            t.as<float>()[i] = static_cast<float>(value);
+            break;
+        case DType::f64:
+            t.as<double>()[i] = static_cast<double>(value);
+            break;
+        case DType::i8:
+            t.as<std::int8_t>()[i] = static_cast<std::int8_t>(value);
+            break;
+        case DType::u8:
+            t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(value);
+            break;
+        case DType::boolean:
+            t.as<std::uint8_t>()[i] = value != T{};
+            break;
+        case DType::i16:
+            t.as<std::int16_t>()[i] = static_cast<std::int16_t>(value);
+            break;
+        case DType::i32:
+            t.as<std::int32_t>()[i] = static_cast<std::int32_t>(value);
+            break;
+        case DType::i64:
+            t.as<std::int64_t>()[i] = static_cast<std::int64_t>(value);
+            break;
+        default:
+            throw Error(ErrorKind::bad_input,
+                        fmt::format("folding constants of type {} is not supported; use float32 or int64", name_of(t.dtype)));
     }
 }
 
@@ -146,7 +165,8 @@ Tensor fold_concat(const Context& c) {
     for (std::size_t i = 0; i < shape.size(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : shape[i];
     for (std::size_t i = 1; i < c.node.inputs.size(); ++i) {
         Shape other = c.in(i).shape, mine = shape;
-        if (other.size() != mine.size() || c.in(i).dtype != c.in(0).dtype) throw NodeError(c.id, "inputs differ in rank or type; repair the model");
+        if (other.size() != mine.size() || c.in(i).dtype != c.in(0).dtype)
+            throw NodeError(c.id, "inputs differ in rank or type; repair the model");
         shape[axis] += other[axis];
         other[axis] = mine[axis] = 0;
         if (other != mine) throw NodeError(c.id, "inputs differ in shape; repair the model");
@@ -182,8 +202,10 @@ Tensor fold_cast(const Context& c) {
     const Tensor& x = c.in(0);
     Tensor out = make(c.id, dtype_from_onnx(static_cast<int>(c.node.integer("to", 1)), "Cast"), x.shape);
     for (std::int64_t i = 0; i < x.count(); ++i) {
-        if (is_float(x.dtype) || is_float(out.dtype)) store(out, i, x.value(i));
-        else store(out, i, x.integer(i));
+        if (is_float(x.dtype) || is_float(out.dtype))
+            store(out, i, x.value(i));
+        else
+            store(out, i, x.integer(i));
     }
     return out;
 }
@@ -195,8 +217,7 @@ Tensor fold_binary(const Context& c) {
     const auto spread = [&](const Tensor& t) {
         std::vector<std::int64_t> strides(shape.size(), 0);
         const auto own = row_major(t.shape);
-        for (std::size_t i = 0; i < t.shape.size(); ++i)
-            strides[shape.size() - t.shape.size() + i] = t.shape[i] == 1 ? 0 : own[i];
+        for (std::size_t i = 0; i < t.shape.size(); ++i) strides[shape.size() - t.shape.size() + i] = t.shape[i] == 1 ? 0 : own[i];
         return gather_strided(c.id, t, shape, strides, 0);
     };
     const Tensor x = spread(a), y = spread(b);
@@ -210,9 +231,14 @@ Tensor fold_binary(const Context& c) {
             // Unsigned arithmetic wraps as the operator does; signed overflow would be undefined here.
             const auto p = static_cast<std::uint64_t>(x.integer(i)), q = static_cast<std::uint64_t>(y.integer(i));
             if (op == "Div" && q == 0) throw NodeError(c.id, "an integer division by 0; repair the model");
-            if (op == "Div" && y.integer(i) == -1) store(out, i, static_cast<std::int64_t>(0 - p));
-            else store(out, i, op == "Add" ? static_cast<std::int64_t>(p + q) : op == "Sub" ? static_cast<std::int64_t>(p - q)
-                             : op == "Mul" ? static_cast<std::int64_t>(p * q) : x.integer(i) / y.integer(i));
+            if (op == "Div" && y.integer(i) == -1)
+                store(out, i, static_cast<std::int64_t>(0 - p));
+            else
+                store(out, i,
+                      op == "Add"   ? static_cast<std::int64_t>(p + q)
+                      : op == "Sub" ? static_cast<std::int64_t>(p - q)
+                      : op == "Mul" ? static_cast<std::int64_t>(p * q)
+                                    : x.integer(i) / y.integer(i));
         }
     }
     return out;
@@ -249,10 +275,15 @@ Tensor fold_relabel(const Context& c) {
 
 std::vector<Tensor> fold_node(Graph& graph, NodeId id) {
     static const std::map<std::string, std::function<Tensor(const Context&)>> table{
-        {"Constant", fold_constant}, {"ConstantOfShape", fold_constant_of_shape}, {"Shape", fold_shape}, {"Cast", fold_cast},
-        {"Slice", fold_slice}, {"Gather", fold_gather}, {"Concat", fold_concat}, {"Transpose", fold_transpose}, {"Add", fold_binary},
-        {"Sub", fold_binary}, {"Mul", fold_binary}, {"Div", fold_binary}, {"Reshape", fold_relabel}, {"Flatten", fold_relabel},
-        {"Squeeze", fold_relabel}, {"Unsqueeze", fold_relabel}, {"Identity", fold_relabel}, {"Dropout", fold_relabel},
+        {"Constant", fold_constant}, {"ConstantOfShape", fold_constant_of_shape},
+        {"Shape", fold_shape},       {"Cast", fold_cast},
+        {"Slice", fold_slice},       {"Gather", fold_gather},
+        {"Concat", fold_concat},     {"Transpose", fold_transpose},
+        {"Add", fold_binary},        {"Sub", fold_binary},
+        {"Mul", fold_binary},        {"Div", fold_binary},
+        {"Reshape", fold_relabel},   {"Flatten", fold_relabel},
+        {"Squeeze", fold_relabel},   {"Unsqueeze", fold_relabel},
+        {"Identity", fold_relabel},  {"Dropout", fold_relabel},
     };
     const Node& node = graph.node(id);
     const auto rule = table.find(node.op);

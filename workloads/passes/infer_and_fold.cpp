@@ -8,7 +8,6 @@
 namespace assay::workloads {
 namespace {
 
-
 bool inputs_known(const Graph& graph, const Node& node) {
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return v == kNoValue || graph.value(v).known; });
 }
@@ -34,8 +33,10 @@ bool fold(Graph& graph, NodeId id) {
         v.shape = results[i].shape;
         v.known = true;
         v.constant = std::make_shared<const Tensor>(std::move(results[i]));
-        if (node.op == "Constant") v.origin = v.name;
-        else if (keeps_order(node.op)) v.origin = graph.value(node.inputs[0]).origin;
+        if (node.op == "Constant")
+            v.origin = v.name;
+        else if (keeps_order(node.op))
+            v.origin = graph.value(node.inputs[0]).origin;
     }
     node.folded = true;
     return true;
@@ -58,7 +59,8 @@ void infer_and_fold(Graph& graph, std::vector<NodeError>& errors) {
             infer_node(graph, id);
             for (const ValueId out : node.outputs)
                 if (out != kNoValue && graph.value(out).known && element_count(graph.value(out).shape) == 0)
-                    throw NodeError(id, fmt::format("output is {}, which has no elements; nothing can be computed", to_string(graph.value(out).shape)));
+                    throw NodeError(
+                        id, fmt::format("output is {}, which has no elements; nothing can be computed", to_string(graph.value(out).shape)));
             if (node.outputs.empty() || node.outputs[0] == kNoValue) throw NodeError(id, "the node has no output; repair the model");
         } catch (const NodeError& error) {
             errors.push_back(error);

@@ -22,7 +22,8 @@ struct Context {
     }
     bool has(std::size_t i) const { return node.input(i) != kNoValue; }
     const Tensor& constant(std::size_t i, const char* what) const {
-        if (!in(i).constant) throw NodeError(id, fmt::format("{} is computed at run time, which is not supported; make it a constant", what));
+        if (!in(i).constant)
+            throw NodeError(id, fmt::format("{} is computed at run time, which is not supported; make it a constant", what));
         return *in(i).constant;
     }
     std::vector<std::int64_t> integers(std::size_t i, const char* what) const {
@@ -64,7 +65,8 @@ void convolution(const Context& c, std::size_t x, std::size_t w, DType out) {
         throw NodeError(c.id, fmt::format("input {} and weight {} do not fit; repair the model", to_string(xs), to_string(ws)));
     const std::int64_t group = c.node.integer("group", 1);
     if (group < 1 || xs[1] % group || ws[0] % group || xs[1] / group != ws[1])
-        throw NodeError(c.id, fmt::format("{} channels in {} groups do not fit the weight {}; repair the model", xs[1], group, to_string(ws)));
+        throw NodeError(c.id,
+                        fmt::format("{} channels in {} groups do not fit the weight {}; repair the model", xs[1], group, to_string(ws)));
     const std::vector<std::int64_t> kernel(ws.begin() + 2, ws.end());
     if (const auto given = c.node.integers("kernel_shape", kernel); given != kernel)
         throw NodeError(c.id, fmt::format("kernel_shape {} but the weight is {}; repair the model", to_string(given), to_string(ws)));
@@ -128,8 +130,10 @@ void reshape(const Context& c) {
             if (i >= from.size()) throw NodeError(c.id, "the target shape copies a dimension that the input lacks; repair the model");
             to[i] = from[i];
         }
-        if (to[i] == -1) open = static_cast<int>(i);
-        else known *= to[i];
+        if (to[i] == -1)
+            open = static_cast<int>(i);
+        else
+            known *= to[i];
     }
     const std::int64_t count = element_count(from);
     if (open >= 0) to[static_cast<std::size_t>(open)] = known ? count / known : 0;
@@ -171,7 +175,8 @@ void concat(const Context& c) {
         if (other.size() != shape.size()) throw NodeError(c.id, "inputs differ in rank; repair the model");
         shape[axis] += other[axis];
         other[axis] = shape[axis];
-        if (other != shape) throw NodeError(c.id, fmt::format("input {} is {}, which does not fit; repair the model", i, to_string(c.in(i).shape)));
+        if (other != shape)
+            throw NodeError(c.id, fmt::format("input {} is {}, which does not fit; repair the model", i, to_string(c.in(i).shape)));
     }
     c.out(0, c.in(0).dtype, shape);
 }
@@ -242,17 +247,40 @@ void normalization(const Context& c) {
 
 const std::map<std::string, std::function<void(const Context&)>>& rules() {
     static const std::map<std::string, std::function<void(const Context&)>> table{
-        {"Add", elementwise}, {"Sub", elementwise}, {"Mul", elementwise}, {"Div", elementwise}, {"Min", elementwise}, {"Max", elementwise},
-        {"Relu", same_as_input}, {"Clip", same_as_input}, {"Sigmoid", same_as_input}, {"HardSigmoid", same_as_input},
-        {"LeakyRelu", same_as_input}, {"Tanh", same_as_input}, {"Softmax", same_as_input}, {"Identity", same_as_input},
-        {"Dropout", same_as_input}, {"BatchNormalization", normalization},
+        {"Add", elementwise},
+        {"Sub", elementwise},
+        {"Mul", elementwise},
+        {"Div", elementwise},
+        {"Min", elementwise},
+        {"Max", elementwise},
+        {"Relu", same_as_input},
+        {"Clip", same_as_input},
+        {"Sigmoid", same_as_input},
+        {"HardSigmoid", same_as_input},
+        {"LeakyRelu", same_as_input},
+        {"Tanh", same_as_input},
+        {"Softmax", same_as_input},
+        {"Identity", same_as_input},
+        {"Dropout", same_as_input},
+        {"BatchNormalization", normalization},
         {"Conv", [](const Context& c) { convolution(c, 0, 1, c.in(0).dtype); }},
         {"QLinearConv", [](const Context& c) { convolution(c, 0, 3, c.in(7).dtype); }},
-        {"Gemm", gemm}, {"MatMul", [](const Context& c) { matmul(c, 0, 1, c.in(0).dtype); }},
+        {"Gemm", gemm},
+        {"MatMul", [](const Context& c) { matmul(c, 0, 1, c.in(0).dtype); }},
         {"QLinearMatMul", [](const Context& c) { matmul(c, 0, 3, c.in(7).dtype); }},
-        {"MaxPool", pool}, {"AveragePool", pool}, {"GlobalAveragePool", global_pool}, {"GlobalMaxPool", global_pool},
-        {"Reshape", reshape}, {"Flatten", flatten}, {"Transpose", transpose}, {"Concat", concat}, {"Squeeze", squeeze},
-        {"Unsqueeze", unsqueeze}, {"Pad", pad}, {"QuantizeLinear", quantize}, {"DequantizeLinear", dequantize},
+        {"MaxPool", pool},
+        {"AveragePool", pool},
+        {"GlobalAveragePool", global_pool},
+        {"GlobalMaxPool", global_pool},
+        {"Reshape", reshape},
+        {"Flatten", flatten},
+        {"Transpose", transpose},
+        {"Concat", concat},
+        {"Squeeze", squeeze},
+        {"Unsqueeze", unsqueeze},
+        {"Pad", pad},
+        {"QuantizeLinear", quantize},
+        {"DequantizeLinear", dequantize},
     };
     return table;
 }
@@ -279,8 +307,7 @@ Shape broadcast_shapes(NodeId id, const Shape& a, const Shape& b) {
 void infer_node(Graph& graph, NodeId id) {
     const Node& node = graph.node(id);
     const auto rule = rules().find(node.op);
-    if (!node.domain.empty() || rule == rules().end())
-        throw NodeError(id, "the operator is not supported; rewrite the model without it");
+    if (!node.domain.empty() || rule == rules().end()) throw NodeError(id, "the operator is not supported; rewrite the model without it");
     rule->second(Context{graph, id, node});
 }
 

@@ -7,7 +7,8 @@
 namespace assay::workloads {
 
 /// Shapes, types and constants of every value, in one walk in topological order. A node whose inputs are all constants, or whose result
-/// depends only on shapes, is folded: its outputs become constants. DequantizeLinear of a constant keeps the integers beside the result. Each node that fails is appended to `errors`; nodes that depend on it are skipped in silence.
+/// depends only on shapes, is folded: its outputs become constants. DequantizeLinear of a constant keeps the integers beside the result.
+/// Each node that fails is appended to `errors`; nodes that depend on it are skipped in silence.
 void infer_and_fold(Graph& graph, std::vector<NodeError>& errors);
 
 /// Output type and shape of one node whose inputs are known. Throws NodeError.

@@ -9,10 +9,12 @@ Window window_of(const Graph& graph, NodeId id, const std::vector<std::int64_t>&
     const std::size_t rank = spatial.size();
     if (rank < 1 || rank > 2)
         throw NodeError(id, fmt::format("{} spatial dimensions are not supported, allowed: 1 or 2; split the model", rank));
-    if (kernel.size() != rank) throw NodeError(id, fmt::format("kernel_shape has {} entries for {} spatial dimensions; repair the model", kernel.size(), rank));
+    if (kernel.size() != rank)
+        throw NodeError(id, fmt::format("kernel_shape has {} entries for {} spatial dimensions; repair the model", kernel.size(), rank));
     const auto list = [&](const char* key, std::int64_t otherwise, std::size_t count) {
         auto values = node.integers(key, std::vector<std::int64_t>(count, otherwise));
-        if (values.size() != count) throw NodeError(id, fmt::format("{} has {} entries, expected {}; repair the model", key, values.size(), count));
+        if (values.size() != count)
+            throw NodeError(id, fmt::format("{} has {} entries, expected {}; repair the model", key, values.size(), count));
         return values;
     };
     const auto strides = list("strides", 1, rank), dilations = list("dilations", 1, rank), pads = list("pads", 0, 2 * rank);
@@ -26,7 +28,8 @@ Window window_of(const Graph& graph, NodeId id, const std::vector<std::int64_t>&
         w.stride[d] = strides[i];
         w.dilation[d] = dilations[i];
         if (kernel[i] < 1 || strides[i] < 1 || dilations[i] < 1)
-            throw NodeError(id, fmt::format("kernel {}, stride {} and dilation {} must be at least 1; repair the model", kernel[i], strides[i], dilations[i]));
+            throw NodeError(id, fmt::format("kernel {}, stride {} and dilation {} must be at least 1; repair the model", kernel[i],
+                                            strides[i], dilations[i]));
         const std::int64_t reach = w.reach(static_cast<int>(d));
         if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
             w.out[d] = (spatial[i] + strides[i] - 1) / strides[i];

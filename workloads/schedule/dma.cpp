@@ -41,7 +41,8 @@ void fill_fields(Fields& f, const Box& box, std::size_t used, std::int64_t local
 }
 
 /// Calls body(ext offset, local offset) for each index of the dimensions past the fourth.
-void each_outer(const Box& box, std::size_t dim, std::int64_t ext, std::int64_t local, const std::function<void(std::int64_t, std::int64_t)>& body) {
+void each_outer(const Box& box, std::size_t dim, std::int64_t ext, std::int64_t local,
+                const std::function<void(std::int64_t, std::int64_t)>& body) {
     if (dim >= box.dims.size()) return body(ext, local);
     for (std::int64_t i = 0; i < box.dims[dim].extent; ++i)
         each_outer(box, dim + 1, ext + i * box.dims[dim].ext_stride, local + i * box.dims[dim].local_stride, body);

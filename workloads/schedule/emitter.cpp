@@ -61,11 +61,21 @@ void Emitter::at(Stage stage, std::int64_t step, std::int64_t last_use) {
     tile_ = static_cast<std::uint32_t>(step);
     const std::int64_t freed = last_use == kNeverUsed ? INT64_MIN : 4 * last_use + 3;
     switch (stage) {
-        case Stage::load: key_ = std::max(4 * step - 5, freed); break;
-        case Stage::convert: key_ = std::max(4 * step - 3, freed); break;
-        case Stage::compute: key_ = 4 * step; break;
-        case Stage::drain: key_ = 4 * step + 1; break;
-        case Stage::store: key_ = 4 * step + 2; break;
+        case Stage::load:
+            key_ = std::max(4 * step - 5, freed);
+            break;
+        case Stage::convert:
+            key_ = std::max(4 * step - 3, freed);
+            break;
+        case Stage::compute:
+            key_ = 4 * step;
+            break;
+        case Stage::drain:
+            key_ = 4 * step + 1;
+            break;
+        case Stage::store:
+            key_ = 4 * step + 2;
+            break;
     }
 }
 
@@ -91,7 +101,8 @@ void Emitter::emit(const FillFields& f) {
 }
 
 void Emitter::emit(const StoreFields& f) {
-    push(Opcode::store, Engine::store, f, {local_touch(f.local_addr, false, f.run_bytes, f.count, f.local_stride), external_touch(f, true)});
+    push(Opcode::store, Engine::store, f,
+         {local_touch(f.local_addr, false, f.run_bytes, f.count, f.local_stride), external_touch(f, true)});
 }
 
 void Emitter::emit(const MatmulFields& f) {
@@ -109,7 +120,8 @@ void Emitter::emit(const VectorFields& f) {
     std::vector<Touch> touches;
     const std::array<const std::array<std::int32_t, 5>*, 3> strides{&f.in0_stride, &f.in1_stride, &f.in2_stride};
     for (std::size_t i = 0; i < 3; ++i)
-        if (f.in_used >> i & 1) touches.push_back(local_touch(f.in_addr[i], false, simkernel::size_of(static_cast<Dtype>(f.in_type[i])), f.count, *strides[i]));
+        if (f.in_used >> i & 1)
+            touches.push_back(local_touch(f.in_addr[i], false, simkernel::size_of(static_cast<Dtype>(f.in_type[i])), f.count, *strides[i]));
     std::array<std::uint32_t, 5> counts = f.count;
     for (unsigned d = 1; d <= f.reduce_dims; ++d) counts[d] = 1;
     touches.push_back(local_touch(f.out_addr, true, simkernel::size_of(static_cast<Dtype>(f.out_type)), counts, f.out_stride));

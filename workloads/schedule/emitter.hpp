@@ -62,7 +62,8 @@ private:
 class Ring {
 public:
     Ring() = default;
-    Ring(std::uint32_t base, std::uint32_t bytes, int count) : base_(base), bytes_(bytes), last_(static_cast<std::size_t>(count), kNeverUsed) {}
+    Ring(std::uint32_t base, std::uint32_t bytes, int count)
+        : base_(base), bytes_(bytes), last_(static_cast<std::size_t>(count), kNeverUsed) {}
     /// Moves to the next buffer; returns the last step that used it.
     std::int64_t advance() {
         current_ = (current_ + 1) % last_.size();

@@ -16,13 +16,11 @@ using Ref = Expr::Ref;
 
 constexpr std::size_t kUops = 15, kImmediates = 8, kStreams = 3;
 
-Dtype type_of(Uop uop) {
-    return uop >= Uop::add_i32 || uop == Uop::f32_to_i32 ? Dtype::i32 : Dtype::f32;
-}
+Dtype type_of(Uop uop) { return uop >= Uop::add_i32 || uop == Uop::f32_to_i32 ? Dtype::i32 : Dtype::f32; }
 
 /// What a segment needs besides its micro-operations.
 struct Needs {
-    std::vector<Ref> streams;           ///< in order of first use; an op reference is the value carried from the segment before
+    std::vector<Ref> streams;  ///< in order of first use; an op reference is the value carried from the segment before
     std::vector<std::uint32_t> imms;
     bool fits() const { return streams.size() <= kStreams && imms.size() <= kImmediates; }
 };
@@ -103,7 +101,8 @@ void emit_expr(Emitter& emitter, const Expr& source, const VectorShape& shape, c
     Expr expr = source;
     // A result that is no op's (a copy, or a bare stream) still needs one micro-operation to reach v0.
     if (expr.ops().empty()) expr.op(Uop::mov, source.result);
-    ASSAY_CHECK(expr.result.kind == Ref::Kind::op && expr.result.index + 1 == expr.ops().size(), "an expression's result must be its last op");
+    ASSAY_CHECK(expr.result.kind == Ref::Kind::op && expr.result.index + 1 == expr.ops().size(),
+                "an expression's result must be its last op");
     const auto segments = split(expr);
     for (std::size_t s = 0; s < segments.size(); ++s) {
         const auto [begin, end] = segments[s];
@@ -130,9 +129,12 @@ void emit_expr(Emitter& emitter, const Expr& source, const VectorShape& shape, c
         }
         const auto selector = [&](const Ref& ref) -> unsigned {
             if (ref.kind == Ref::Kind::immediate)
-                return simkernel::kUopImm + static_cast<unsigned>(std::find(needs.imms.begin(), needs.imms.end(), ref.index) - needs.imms.begin());
-            if (ref.kind == Ref::Kind::op && ref.index >= begin) return ref.index + 1 == end ? 0u : static_cast<unsigned>(ref.index - begin) + 1;
-            return simkernel::kUopIn + static_cast<unsigned>(std::find(needs.streams.begin(), needs.streams.end(), ref) - needs.streams.begin());
+                return simkernel::kUopImm +
+                       static_cast<unsigned>(std::find(needs.imms.begin(), needs.imms.end(), ref.index) - needs.imms.begin());
+            if (ref.kind == Ref::Kind::op && ref.index >= begin)
+                return ref.index + 1 == end ? 0u : static_cast<unsigned>(ref.index - begin) + 1;
+            return simkernel::kUopIn +
+                   static_cast<unsigned>(std::find(needs.streams.begin(), needs.streams.end(), ref) - needs.streams.begin());
         };
         for (std::size_t i = begin; i < end; ++i) {
             const Expr::Op& op = expr.ops()[i];

@@ -9,8 +9,8 @@
 namespace assay::workloads {
 namespace {
 
-constexpr std::size_t kEngines = 4;                      // load, store, matrix, vector
-using Clock = std::array<std::uint32_t, kEngines>;       // by engine: 1 + stream index of the last descriptor known complete; 0: none
+constexpr std::size_t kEngines = 4;                 // load, store, matrix, vector
+using Clock = std::array<std::uint32_t, kEngines>;  // by engine: 1 + stream index of the last descriptor known complete; 0: none
 
 /// Who touched each byte range last. A write waits for all earlier accesses, so it alone represents them afterwards.
 class Memory {
@@ -77,10 +77,10 @@ void raise(Clock& clock, const Clock& other) {
 
 void insert_semaphores(std::vector<Item>& stream) {
     std::array<Memory, 3> memories;
-    std::vector<Clock> done(stream.size());        // what is complete once descriptor i is
-    std::vector<Clock> awaited(stream.size());     // by engine: stamp waited for; 0: none
+    std::vector<Clock> done(stream.size());     // what is complete once descriptor i is
+    std::vector<Clock> awaited(stream.size());  // by engine: stamp waited for; 0: none
     std::vector<bool> signals(stream.size(), false);
-    Clock last{};                                  // by engine: stamp of its latest descriptor
+    Clock last{};  // by engine: stamp of its latest descriptor
     for (std::size_t i = 0; i < stream.size(); ++i) {
         const Item& item = stream[i];
         const auto engine = static_cast<std::size_t>(item.engine);

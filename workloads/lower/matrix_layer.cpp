@@ -1,0 +1,49 @@
+// A matrix layer from its normal form to its record in the program.
+#include "workloads/lower/matrix_emit.hpp"
+#include "workloads/lower/matrix_weights.hpp"
+
+namespace assay::workloads {
+namespace {
+
+std::uint64_t macs_of(const MatrixSpec& s) {
+    return static_cast<std::uint64_t>(s.repeats.size()) *
+           static_cast<std::uint64_t>(s.batch * s.window.out[0] * s.window.out[1] * s.outputs * (s.channels / s.groups) *
+                                      s.window.kernel[0] * s.window.kernel[1]);
+}
+
+}  // namespace
+
+void emit_matrix_layer(Lowering& l, MatrixSpec spec) {
+    Window& w = spec.window;
+    if (w.kernel[0] == 1 && w.kernel[1] == 1 && !w.pad_begin[0] && !w.pad_begin[1] && !w.pad_end[0] && !w.pad_end[1]) {
+        // A strided 1x1 window reads only every stride-th pixel: load just those.
+        for (const std::size_t d : {std::size_t{0}, std::size_t{1}}) {
+            spec.x_strides[d + 1] *= w.stride[d];
+            w.in[d] = w.out[d];
+            w.stride[d] = w.dilation[d] = 1;
+        }
+    }
+    if (spec.integer && spec.weights) {
+        const auto sums = weight_sums(spec);
+        const auto zero = static_cast<std::uint32_t>(spec.x.quantization->zero_point);
+        for (std::size_t o = 0; o < sums.size(); ++o)
+            spec.integer_bias[o] =
+                static_cast<std::int32_t>(static_cast<std::uint32_t>(spec.integer_bias[o]) - zero * static_cast<std::uint32_t>(sums[o]));
+    }
+    const Drain drain = build_drain(spec);
+    const std::size_t segments = drain.expr.ops().empty() ? 1 : split(drain.expr).size();
+    const MatrixPlan plan = plan_matrix(l, spec, static_cast<std::int64_t>(drain.params.size()), segments);
+    l.begin_layer();
+    emit_matrix_tiles(l, spec, plan, drain);
+    simkernel::Layer layer;
+    layer.precision = spec.integer ? "int8" : plan.planes == 3 ? "bf16x3" : "bf16";
+    layer.macs = macs_of(spec);
+    layer.k_slab = plan.slab;
+    if (plan.blocks[0].group_k) layer.k_slab = spec.channels / spec.groups;
+    layer.mapping = describe(spec, plan, l.chip);
+    std::vector<Operand> inputs{spec.x};
+    if (spec.dynamic) inputs.push_back(spec.dynamic->operand);
+    l.end_layer(std::move(layer), spec.main, spec.nodes, inputs, spec.tail.output);
+}
+
+}  // namespace assay::workloads
