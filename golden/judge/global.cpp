@@ -37,7 +37,22 @@ bool same_top(const Tensor& a, const Tensor& b, std::int64_t classes, std::int64
     return true;
 }
 
+double largest_finite(const Value& value) {
+    double largest = 0;
+    for (const double v : value.f)
+        if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
+    return largest;
+}
+
 }  // namespace
+
+double relative_level(const Value& fp64, const Value& emulation) {
+    double error = 0;
+    for (std::size_t i = 0; i < fp64.f.size(); ++i)
+        if (std::isfinite(fp64.f[i]) && std::isfinite(emulation.f[i])) error = std::max(error, std::fabs(emulation.f[i] - fp64.f[i]));
+    const double largest = largest_finite(fp64);
+    return largest > 0 ? error / largest : 0;
+}
 
 void judge_global(TensorVerdict& verdict, const Tensor& device, const GlobalQuestion& question) {
     const Value& golden = question.golden;
@@ -81,9 +96,9 @@ TensorVerdict judge_published(const PublishedQuestion& q) {
     }
     verdict.elements = q.device.count();
     const bool floating = is_float(q.device.dtype);
-    const double allow = floating ? kGlobalPass * (global_ratios(to_tensor(q.emulation), q.fp64, q.fp64, q.emulation).yardstick_max +
-                                                   global_ratios(to_tensor(q.emulation_fp32), q.fp64, q.fp64, q.emulation_fp32).yardstick_max)
-                                  : kPublishedLsb;
+    const double largest = largest_finite(q.fp64);
+    const double own_error = global_ratios(q.device, q.fp64, q.fp64, q.emulation).yardstick_max;
+    const double allow = floating ? kGlobalPass * (own_error + std::max(q.fp32_level * largest, ulp_f32(largest))) : kPublishedLsb;
     const Value published = to_value(q.published);
     const Similarity s = similarity(q.device, published);
     verdict.pcc = s.pcc;

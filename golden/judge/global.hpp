@@ -21,11 +21,16 @@ struct PublishedQuestion {
     const Tensor& published;
     const Value& fp64;
     const Value& emulation;       ///< in the program's arithmetic
-    const Value& emulation_fp32;  ///< in plain fp32, as the runtime that published it computed
+    /// Largest relative error of the network's tensors in fp32 (fp32_level below): what the runtime that published the output may be off by.
+    double fp32_level = 0;
     bool classifier = false;      ///< the top class must be the same
 };
-/// Integers within 2 LSB; floats within what both errors allow: 2 (E + E32), E and E32 the largest errors of the two emulations against fp64
-/// (floored at one ULP), twice that is INCONCLUSIVE. Classifiers: the same top class of every row.
+/// Integers within 2 LSB; floats within 2 (E + E32), E the largest error of the emulation against fp64 at this output and E32 = fp32_level
+/// times its largest value, each at least one ULP; up to twice that is INCONCLUSIVE. Classifiers: the same top class of every row.
 TensorVerdict judge_published(const PublishedQuestion& question);
+
+/// max |emulation - fp64| over max |fp64| of one tensor; 0 for integers and for tensors without a finite non-zero value. The largest over a
+/// network's tensors is its fp32 level: over all of them, since an output of two elements may be right by luck.
+double relative_level(const Value& fp64, const Value& emulation);
 
 }  // namespace assay::golden

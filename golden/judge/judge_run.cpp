@@ -70,7 +70,8 @@ struct Judge {
 
     TensorVerdict layer(const simkernel::Layer& layer) const;
     TensorVerdict output(const std::string& name) const;
-    std::optional<TensorVerdict> published(const std::string& name, const Values& emulation_fp32) const;
+    std::optional<TensorVerdict> published(const std::string& name, double fp32_level) const;
+    double fp32_level() const;
     bool classifier(const std::string& name) const;
 };
 
@@ -154,13 +155,23 @@ bool Judge::classifier(const std::string& name) const {
     return std::none_of(run.inputs.begin(), run.inputs.end(), [&](const auto& input) { return input.second.count() == element_count(shape); });
 }
 
-std::optional<TensorVerdict> Judge::published(const std::string& name, const Values& emulation_fp32) const {
+double Judge::fp32_level() const {
+    const bool plain = run.program.precision != "bf16";  // the three-way split is fp32-grade: its emulation serves for both
+    const Values computed_fp32 = plain ? Values{} : run.reference.emulate(run.inputs, in_fp32(rules_of(run.program)), {"fp32", 0});
+    const Values& fp32 = plain ? emulation : computed_fp32;
+    double level = 0;
+    for (const simkernel::Layer& layer : run.program.layers)
+        if (run.reference.has_value(layer.output)) level = std::max(level, relative_level(own.at(layer.output), fp32.at(layer.output)));
+    return level;
+}
+
+std::optional<TensorVerdict> Judge::published(const std::string& name, double fp32_level) const {
     const auto want = run.published->find(name);
     const Tensor* tensor = device(name);
     if (want == run.published->end()) return std::nullopt;
     TensorVerdict verdict;
     if (tensor && unwritten(name) == 0)
-        verdict = judge_published({*tensor, want->second, own.at(name), emulation.at(name), emulation_fp32.at(name), classifier(name)});
+        verdict = judge_published({*tensor, want->second, own.at(name), emulation.at(name), fp32_level, classifier(name)});
     else
         verdict.reason = "the output was not read whole from the device";
     verdict.role = "published";
@@ -187,13 +198,12 @@ RunVerdict judge_run(const RunToJudge& run) {
     }
     for (const std::string& name : run.reference.outputs()) out.outputs.push_back(judge.output(name));
     if (run.published && !run.published->empty()) {
-        const bool plain = run.program.precision != "bf16";  // the three-way split is fp32-grade: its emulation serves for both
-        const Values fp32 = plain ? Values{} : run.reference.emulate(run.inputs, in_fp32(rules_of(run.program)), {"fp32", 0});
+        const double level = judge.fp32_level();
         for (const auto& [name, tensor] : *run.published) {
             const auto& outputs = run.reference.outputs();
             if (std::find(outputs.begin(), outputs.end(), name) == outputs.end())
                 throw Error(ErrorKind::bad_input, fmt::format("published output '{}': the model has no such output", name));
-            if (auto verdict = judge.published(name, plain ? judge.emulation : fp32)) out.outputs.push_back(std::move(*verdict));
+            if (auto verdict = judge.published(name, level)) out.outputs.push_back(std::move(*verdict));
         }
     }
     for (const auto* list : {&out.tensors, &out.outputs})
