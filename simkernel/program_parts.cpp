@@ -1,6 +1,6 @@
 #include "simkernel/program_parts.hpp"
 
-#include <cstring>
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -179,9 +179,9 @@ ProgramParts parts_of(const Program& program) {
     parts.meta = describe(program).dump();
     const auto n = static_cast<std::int64_t>(program.descriptors.size());
     parts.descriptors = Tensor(DType::u32, {n, static_cast<std::int64_t>(kDescriptorWords)});
-    std::memcpy(parts.descriptors.bytes.data(), program.descriptors.data(), parts.descriptors.bytes.size());
+    std::ranges::copy(std::as_bytes(std::span(program.descriptors)), parts.descriptors.bytes.begin());
     parts.debug = Tensor(DType::u32, {n, 2});
-    std::memcpy(parts.debug.bytes.data(), program.debug.data(), parts.debug.bytes.size());
+    std::ranges::copy(std::as_bytes(std::span(program.debug)), parts.debug.bytes.begin());
     std::vector<std::byte> image;
     for (const Constant& c : program.constants) image.insert(image.end(), c.bytes.begin(), c.bytes.end());
     parts.constants = make_tensor<std::byte>(DType::u8, {static_cast<std::int64_t>(image.size())}, image);
@@ -206,9 +206,9 @@ Program program_from(const ProgramParts& parts, const std::string& file) {
         where.refuse(fmt::format("dataset 'meta_json': {}", error.what()));
     }
     program.descriptors.resize(static_cast<std::size_t>(descriptors.shape[0]));
-    std::memcpy(program.descriptors.data(), descriptors.bytes.data(), descriptors.bytes.size());
+    std::ranges::copy(descriptors.bytes, std::as_writable_bytes(std::span(program.descriptors)).begin());
     program.debug.resize(program.descriptors.size());
-    std::memcpy(program.debug.data(), debug.bytes.data(), debug.bytes.size());
+    std::ranges::copy(debug.bytes, std::as_writable_bytes(std::span(program.debug)).begin());
     check(program, where);
     return program;
 }

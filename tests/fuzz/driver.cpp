@@ -158,7 +158,7 @@ int main(int argc, char** argv) {
         for (const std::string& input : assay::fuzz::seeds()) std::ofstream(seed_folder + "/seed" + std::to_string(n++), std::ios::binary) << input;
         return n > 0 ? 0 : 1;
     }
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(ASSAY_ASAN)
     const rlimit memory{std::uint64_t{4} << 30, std::uint64_t{4} << 30};  // what an input makes us allocate is bounded; ASan needs terabytes of address space
     ::setrlimit(RLIMIT_AS, &memory);
 #endif
