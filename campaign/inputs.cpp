@@ -135,6 +135,8 @@ DataSet load_data_set(const onnx::ModelProto& model, const std::vector<std::stri
             std::vector<NamedTensor> tensors = read_tensors(file);
             if (tensors.size() != 1) throw Error(ErrorKind::bad_input, fmt::format("{}: holds {} tensors, need one", file.string(), tensors.size()));
             inputs.take(argument.substr(0, equals), std::move(tensors[0].tensor), file.string());
+        } else if (!fs::exists(argument)) {
+            throw Error(ErrorKind::bad_input, fmt::format("--input {}: no such file or folder, and no input of that name; check the path", argument));
         } else if (fs::is_directory(argument)) {
             load_folder(argument, inputs, outputs);
         } else {
