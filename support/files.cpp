@@ -53,6 +53,12 @@ void write_atomically(const fs::path& path, const std::function<void(const fs::p
         sync(temporary);
         if (::rename(temporary.c_str(), path.c_str()) != 0) refuse(path, std::strerror(errno));
         sync(folder);
+    } catch (const Error& failure) {
+        fs::remove(temporary, error);
+        // The user knows the file by its final name.
+        std::string text = failure.what();
+        if (const std::size_t at = text.find(temporary.string()); at != std::string::npos) text.replace(at, temporary.string().size(), path.string());
+        throw Error(failure.kind(), text);
     } catch (...) {
         fs::remove(temporary, error);
         throw;

@@ -1,12 +1,16 @@
 #include "support/hdf5.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
 #include <hdf5.h>
 
 #include "support/error.hpp"
+#include "support/hdf5_image.hpp"
 
 namespace assay {
 namespace {
@@ -167,10 +171,13 @@ void check_stored(hid_t dataset, hid_t space, std::uint64_t elements, std::size_
 
 }  // namespace
 
-Hdf5File::Hdf5File(std::filesystem::path path, std::int64_t id) : path_(std::move(path)), id_(id) {}
-Hdf5File::Hdf5File(Hdf5File&& other) noexcept : path_(std::move(other.path_)), id_(std::exchange(other.id_, -1)) {}
+Hdf5File::Hdf5File(std::filesystem::path path, std::int64_t id, std::unique_ptr<Hdf5Image> image)
+    : path_(std::move(path)), image_(std::move(image)), id_(id) {}
+Hdf5File::Hdf5File(Hdf5File&& other) noexcept
+    : path_(std::move(other.path_)), image_(std::move(other.image_)), id_(std::exchange(other.id_, -1)) {}
 Hdf5File& Hdf5File::operator=(Hdf5File&& other) noexcept {
     std::swap(path_, other.path_);
+    std::swap(image_, other.image_);
     std::swap(id_, other.id_);
     return *this;
 }
@@ -180,8 +187,14 @@ Hdf5File::~Hdf5File() {
 }
 
 void Hdf5File::close() {
-    check(H5Fflush(id_, H5F_SCOPE_GLOBAL), ErrorKind::io, path_, "cannot be flushed (disk full?)");
-    check(H5Fclose(std::exchange(id_, -1)), ErrorKind::io, path_, "cannot be closed (disk full?)");
+    check(H5Fclose(std::exchange(id_, -1)), ErrorKind::io, path_, "cannot be closed");
+    if (!image_) return;
+    const std::span<const std::byte> bytes = image_->bytes();
+    std::ofstream file(path_, std::ios::binary | std::ios::trunc);
+    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    if (!file) throw Error(ErrorKind::io, fmt::format("{}: {} bytes cannot be written ({})", path_.string(), bytes.size(), std::strerror(errno)));
+    image_.reset();
 }
 
 Hdf5File Hdf5File::create(const std::filesystem::path& path) {
@@ -191,7 +204,10 @@ Hdf5File Hdf5File::create(const std::filesystem::path& path) {
     const Handle creation(H5Pcreate(H5P_FILE_CREATE), &H5Pclose);
     H5Pset_obj_track_times(creation, false);
     H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-    return Hdf5File(path, check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access), ErrorKind::io, path, "cannot be created"));
+    auto image = std::make_unique<Hdf5Image>();
+    image->attach(access);
+    const hid_t id = check(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access), ErrorKind::io, path, "cannot be created");
+    return Hdf5File(path, id, std::move(image));
 }
 
 Hdf5File Hdf5File::open(const std::filesystem::path& path) {
@@ -199,7 +215,8 @@ Hdf5File Hdf5File::open(const std::filesystem::path& path) {
     if (!std::filesystem::exists(path))
         throw Error(ErrorKind::bad_input, fmt::format("{}: no such file; check the path", path.string()));
     return Hdf5File(path, check(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), ErrorKind::bad_input, path,
-                                "is not a readable HDF5 file (truncated or damaged?)"));
+                                "is not a readable HDF5 file (truncated or damaged?)"),
+                    nullptr);
 }
 
 void Hdf5File::write_tensor(const std::string& group, const std::string& name, const Tensor& tensor) {
@@ -241,7 +258,6 @@ void Hdf5File::write_tensor(const std::string& group, const std::string& name, c
               fmt::format("tensor '{}' cannot be written", name));
     if (needs_tag(tensor.dtype)) put_attribute(dataset, path_, "assay_dtype", std::string(name_of(tensor.dtype)));
     if (link != name) put_attribute(dataset, path_, "name", name);
-    check(H5Fflush(id_, H5F_SCOPE_LOCAL), ErrorKind::io, path_, "cannot be flushed");
 }
 
 Tensor Hdf5File::read_tensor(const std::string& group, const std::string& name) const {

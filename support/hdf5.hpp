@@ -3,6 +3,7 @@
 // Writing: latest libver, chunked, deflate + shuffle, Fletcher32, no track_times, so equal content gives equal bytes.
 // `h5dump` and `h5py` read all of it: bf16 tensors are stored as uint16 with attribute assay_dtype="bfloat16".
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,14 +11,17 @@
 
 namespace assay {
 
+class Hdf5Image;
+
 class Hdf5File {
 public:
-    static Hdf5File create(const std::filesystem::path& path);     ///< truncates; use inside write_atomically
+    /// A new file, made in memory; close() writes it to `path`. Use inside write_atomically.
+    static Hdf5File create(const std::filesystem::path& path);
     static Hdf5File open(const std::filesystem::path& path);       ///< read-only; Error(bad_input) if it is not HDF5 or truncated
     Hdf5File(Hdf5File&&) noexcept;
     Hdf5File& operator=(Hdf5File&&) noexcept;
     ~Hdf5File();
-    void close();  ///< flushes and closes; Error(io) when the disk refuses. The destructor closes without a word.
+    void close();  ///< Error(io) when the disk refuses. A new file that is destroyed before its close() leaves nothing.
 
     /// Names may contain '/', ':' or any UTF-8: the dataset lives in `group` under an escaped link name ('%', '/', '.', NUL as %25, %2F, %2E, %00; the empty name as '%'),
     /// with attribute "name" holding the original.
@@ -36,9 +40,10 @@ public:
     const std::filesystem::path& path() const { return path_; }
 
 private:
-    explicit Hdf5File(std::filesystem::path path, std::int64_t id);
+    Hdf5File(std::filesystem::path path, std::int64_t id, std::unique_ptr<Hdf5Image> image);
     std::filesystem::path path_;
-    std::int64_t id_ = -1;  ///< hid_t
+    std::unique_ptr<Hdf5Image> image_;  ///< of a new file; outlives id_
+    std::int64_t id_ = -1;              ///< hid_t
 };
 
 }  // namespace assay

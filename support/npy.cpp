@@ -178,8 +178,9 @@ void write_npy(const std::filesystem::path& path, const Tensor& tensor) {
     const char kind = tensor.dtype == DType::boolean ? 'b' : is_float(tensor.dtype) ? 'f' : name_of(tensor.dtype)[0];
     // NumPy has no bfloat16: its bits are written as uint16.
     const std::string code = tensor.dtype == DType::bf16 ? "u2" : fmt::format("{}{}", kind, size_of(tensor.dtype));
-    std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}", size_of(tensor.dtype) == 1 ? '|' : '<', code,
-                                     fmt::join(tensor.shape, ", "), tensor.shape.size() == 1 ? "," : "");
+    std::string header =
+        fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}", size_of(tensor.dtype) == 1 ? '|' : '<', code,
+                    fmt::join(tensor.shape, ", "), tensor.shape.size() == 1 ? "," : "");
     constexpr std::size_t kAlign = 64;  // the format asks that the data starts at a multiple of 64
     header.append((kAlign - (10 + header.size() + 1) % kAlign) % kAlign, ' ');
     header += '\n';

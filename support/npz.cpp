@@ -26,7 +26,9 @@ class Reader {
 public:
     Reader(std::span<const std::byte> bytes, const std::string& where) : bytes_(bytes), where_(where) {}
     std::size_t size() const { return bytes_.size(); }
-    std::uint32_t u16(std::size_t at) const { return static_cast<std::uint32_t>(slice(at, 2)[0]) | static_cast<std::uint32_t>(bytes_[at + 1]) << 8; }
+    std::uint32_t u16(std::size_t at) const {
+        return static_cast<std::uint32_t>(slice(at, 2)[0]) | static_cast<std::uint32_t>(bytes_[at + 1]) << 8;
+    }
     std::uint32_t u32(std::size_t at) const { return u16(at) | u16(at + 2) << 16; }
     std::span<const std::byte> slice(std::size_t at, std::size_t count) const {
         if (at > bytes_.size() || count > bytes_.size() - at) refuse(where_, "truncated ZIP archive");
@@ -72,10 +74,14 @@ std::vector<std::byte> unpack(const Reader& file, const Member& m, const std::st
     const std::size_t data = m.local + kLocalBytes + file.u16(m.local + 26) + file.u16(m.local + 28);
     const std::span<const std::byte> packed = file.slice(data, m.packed);
     std::vector<std::byte> bytes;
-    if (m.method == 0 && m.packed == m.size) bytes.assign(packed.begin(), packed.end());
-    else if (m.method == 8) bytes = inflate_member(packed, m.size, where);
-    else refuse(where, fmt::format("ZIP method {} is not supported; save with numpy.savez or savez_compressed", m.method));
-    if (crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()) != m.crc) refuse(where, "CRC-32 does not match; the file is damaged");
+    if (m.method == 0 && m.packed == m.size)
+        bytes.assign(packed.begin(), packed.end());
+    else if (m.method == 8)
+        bytes = inflate_member(packed, m.size, where);
+    else
+        refuse(where, fmt::format("ZIP method {} is not supported; save with numpy.savez or savez_compressed", m.method));
+    if (crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()) != m.crc)
+        refuse(where, "CRC-32 does not match; the file is damaged");
     return bytes;
 }
 

@@ -31,7 +31,8 @@ std::vector<NamedTensor> read_tensors(const std::filesystem::path& path) {
     if (extension == ".npy") return {{"", read_npy(read_file(path), path.string())}};
     if (extension == ".npz") return read_npz(path);
     if (extension == ".h5" || extension == ".hdf5") return read_hdf5(path);
-    throw Error(ErrorKind::bad_input, fmt::format("{}: tensor format '{}' is not known; use .pb, .npy, .npz or .h5", path.string(), extension));
+    throw Error(ErrorKind::bad_input,
+                fmt::format("{}: tensor format '{}' is not known; use .pb, .npy, .npz or .h5", path.string(), extension));
 }
 
 }  // namespace assay

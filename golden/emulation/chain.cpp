@@ -42,8 +42,8 @@ void chain(const ChainShape& shape, const double* a, const double* b, double* ac
 
 std::vector<double> chain_bf16(const ChainShape& shape, const double* a, const double* b) {
     std::vector<double> acc(static_cast<std::size_t>(shape.m * shape.n), 0.0);
-    chain(shape, rounded(a, static_cast<std::size_t>(shape.m * shape.k)).data(), rounded(b, static_cast<std::size_t>(shape.k * shape.n)).data(),
-          acc.data());
+    chain(shape, rounded(a, static_cast<std::size_t>(shape.m * shape.k)).data(),
+          rounded(b, static_cast<std::size_t>(shape.k * shape.n)).data(), acc.data());
     return acc;
 }
 

@@ -17,8 +17,8 @@ void chain(const ChainShape& shape, const double* a, const double* b, double* ac
 
 /// bf16 operands, rounded once from fp32 values (a double that is none is rounded to fp32 first, as a constant or a stored tensor is).
 std::vector<double> chain_bf16(const ChainShape& shape, const double* a, const double* b);
-/// fp32 operands in three bf16 parts each; six passes over all of k, smallest products first: (a2,w0) (a1,w1) (a0,w2) (a1,w0) (a0,w1) (a0,w0).
-/// `a_is_weight` swaps the roles of a and b in that order.
+/// fp32 operands in three bf16 parts each; six passes over all of k, smallest products first: (a2,w0) (a1,w1) (a0,w2) (a1,w0) (a0,w1)
+/// (a0,w0). `a_is_weight` swaps the roles of a and b in that order.
 std::vector<double> chain_bf16x3(const ChainShape& shape, const double* a, const double* b, bool a_is_weight);
 
 }  // namespace assay::golden

@@ -37,7 +37,8 @@ std::string difference(const Tensor& a, const Tensor& b) {
         if (count++ == 0) first = i;
     }
     if (count == 0) return "";
-    return fmt::format("{} of {} elements differ, first at {}: {:.9g} against {:.9g}", count, a.count(), first, a.value(first), b.value(first));
+    return fmt::format("{} of {} elements differ, first at {}: {:.9g} against {:.9g}", count, a.count(), first, a.value(first),
+                       b.value(first));
 }
 
 }  // namespace
@@ -45,7 +46,8 @@ std::string difference(const Tensor& a, const Tensor& b) {
 FileComparison compare_exact(const std::filesystem::path& a, const std::filesystem::path& b) {
     const std::map<Key, Tensor> left = read_all(a), right = read_all(b);
     if (left.empty() && right.empty())
-        throw Error(ErrorKind::bad_input, fmt::format("{} and {}: neither holds a tensor; a comparison over nothing says nothing", a.string(), b.string()));
+        throw Error(ErrorKind::bad_input,
+                    fmt::format("{} and {}: neither holds a tensor; a comparison over nothing says nothing", a.string(), b.string()));
     FileComparison out;
     for (const auto& [key, tensor] : left) {
         const auto other = right.find(key);
@@ -54,7 +56,8 @@ FileComparison compare_exact(const std::filesystem::path& a, const std::filesyst
             continue;
         }
         ++out.compared;
-        if (const std::string text = difference(tensor, other->second); !text.empty()) out.differences.push_back(fmt::format("{}: {}", called(key), text));
+        if (const std::string text = difference(tensor, other->second); !text.empty())
+            out.differences.push_back(fmt::format("{}: {}", called(key), text));
     }
     for (const auto& [key, tensor] : right)
         if (!left.contains(key)) out.differences.push_back(fmt::format("{}: only in {}", called(key), b.string()));

@@ -57,8 +57,9 @@ double relative_level(const Value& fp64, const Value& emulation) {
 void judge_global(TensorVerdict& verdict, const Tensor& device, const GlobalQuestion& question) {
     const Value& golden = question.golden;
     if (device.shape != golden.shape || is_float(device.dtype) != golden.floating()) {
-        worsen(verdict, Verdict::fail, fmt::format("{} of shape {}, golden has {} of shape {}", name_of(device.dtype), to_string(device.shape),
-                                                   name_of(golden.dtype), to_string(golden.shape)));
+        worsen(verdict, Verdict::fail,
+               fmt::format("{} of shape {}, golden has {} of shape {}", name_of(device.dtype), to_string(device.shape),
+                           name_of(golden.dtype), to_string(golden.shape)));
         return;
     }
     if (device.count() == 0) return worsen(verdict, Verdict::pass, "only its shape was judged: it has no elements");
@@ -73,11 +74,14 @@ void judge_global(TensorVerdict& verdict, const Tensor& device, const GlobalQues
         const std::int64_t i = ratios.first_mismatch;
         const ElementReport element{i, coordinates(i, device.shape), device.value(i), golden.at(i), 0};
         if (!verdict.first_failing) verdict.first_failing = element;
-        return worsen(verdict, Verdict::fail, fmt::format("{} elements differ from golden in being finite; first {}", ratios.class_mismatches, describe(element)));
+        return worsen(verdict, Verdict::fail,
+                      fmt::format("{} elements differ from golden in being finite; first {}", ratios.class_mismatches, describe(element)));
     }
     const double r = std::max(ratios.r_rms, ratios.r_max);
-    worsen(verdict, by_ratio(r), r <= kGlobalPass ? "" : fmt::format("global error {:.3g} times that of the emulation (rms {:.3g}, max {:.3g}; at most {} passes)", r,
-                                                                    ratios.r_rms, ratios.r_max, kGlobalPass));
+    worsen(verdict, by_ratio(r),
+           r <= kGlobalPass ? ""
+                            : fmt::format("global error {:.3g} times that of the emulation (rms {:.3g}, max {:.3g}; at most {} passes)", r,
+                                          ratios.r_rms, ratios.r_max, kGlobalPass));
 }
 
 TensorVerdict judge_published(const PublishedQuestion& q) {
@@ -86,8 +90,9 @@ TensorVerdict judge_published(const PublishedQuestion& q) {
     verdict.dtype = name_of(q.device.dtype);
     verdict.shape = to_string(q.device.shape);
     if (q.device.shape != q.published.shape || q.device.dtype != q.published.dtype) {
-        worsen(verdict, Verdict::fail, fmt::format("{} of shape {}, the published output is {} of shape {}", verdict.dtype, verdict.shape,
-                                                   name_of(q.published.dtype), to_string(q.published.shape)));
+        worsen(verdict, Verdict::fail,
+               fmt::format("{} of shape {}, the published output is {} of shape {}", verdict.dtype, verdict.shape,
+                           name_of(q.published.dtype), to_string(q.published.shape)));
         return verdict;
     }
     if (q.device.count() == 0) {
@@ -115,9 +120,13 @@ TensorVerdict judge_published(const PublishedQuestion& q) {
         worst_ratio = std::max(worst_ratio, ratio);
     }
     // Beyond one allowance a float is in doubt up to two (4 against 2 in the ratio); integers have no doubt.
-    const Verdict decided = worst_ratio <= 1 ? Verdict::pass : floating && worst_ratio <= kGlobalFail / kGlobalPass ? Verdict::inconclusive : Verdict::fail;
-    worsen(verdict, decided, decided == Verdict::pass ? "" : fmt::format("{:.3g} times the allowance of {:.3g} from the published output; first {}", worst_ratio, allow,
-                                                                         describe(*verdict.first_failing)));
+    const Verdict decided = worst_ratio <= 1                                       ? Verdict::pass
+                            : floating && worst_ratio <= kGlobalFail / kGlobalPass ? Verdict::inconclusive
+                                                                                   : Verdict::fail;
+    worsen(verdict, decided,
+           decided == Verdict::pass ? ""
+                                    : fmt::format("{:.3g} times the allowance of {:.3g} from the published output; first {}", worst_ratio,
+                                                  allow, describe(*verdict.first_failing)));
     std::int64_t row = 0;
     if (q.classifier && !same_top(q.device, q.published, q.device.shape.back(), row))
         worsen(verdict, Verdict::fail, fmt::format("the top class of row {} differs from the published one", row));

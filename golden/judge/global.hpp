@@ -9,8 +9,8 @@ namespace assay::golden {
 inline constexpr double kGlobalPass = 2, kGlobalFail = 4;  ///< DESIGN section 7: r <= 2 passes, up to 4 is INCONCLUSIVE, above fails
 
 struct GlobalQuestion {
-    const Value& golden;     ///< what the device is compared with
-    const Value& fp64;       ///< the reference's own values: what the emulation's error is measured against
+    const Value& golden;  ///< what the device is compared with
+    const Value& fp64;    ///< the reference's own values: what the emulation's error is measured against
     const Value& emulation;
 };
 /// Adds the global error to a verdict: shape, class, ratios, similarity figures; worsens verdict and reason as they ask.
@@ -20,10 +20,11 @@ struct PublishedQuestion {
     const Tensor& device;
     const Tensor& published;
     const Value& fp64;
-    const Value& emulation;       ///< in the program's arithmetic
-    /// Largest relative error of the network's tensors in fp32 (fp32_level below): what the runtime that published the output may be off by.
+    const Value& emulation;  ///< in the program's arithmetic
+    /// Largest relative error of the network's tensors in fp32 (fp32_level below): what the runtime that published the output may be off
+    /// by.
     double fp32_level = 0;
-    bool classifier = false;      ///< the top class must be the same
+    bool classifier = false;  ///< the top class must be the same
 };
 /// Integers within 2 LSB; floats within 2 (E + E32), E the largest error of the emulation against fp64 at this output and E32 = fp32_level
 /// times its largest value, each at least one ULP; up to twice that is INCONCLUSIVE. Classifiers: the same top class of every row.

@@ -83,9 +83,12 @@ TensorVerdict Judge::layer(const simkernel::Layer& layer) const {
         std::string absent;
         for (const std::string& input : layer.inputs) {
             const auto given = run.inputs.find(input);
-            if (const Tensor* fed = device(input)) question.feeds[input] = *fed;
-            else if (given != run.inputs.end()) question.feeds[input] = given->second;
-            else absent = input;
+            if (const Tensor* fed = device(input))
+                question.feeds[input] = *fed;
+            else if (given != run.inputs.end())
+                question.feeds[input] = given->second;
+            else
+                absent = input;
         }
         if (!run.reference.has_value(layer.output)) {
             verdict.verdict = Verdict::error;
@@ -152,7 +155,8 @@ TensorVerdict Judge::output(const std::string& name) const {
 bool Judge::classifier(const std::string& name) const {
     const Shape& shape = own.at(name).shape;
     if (shape.size() != 2 || shape[1] < 2 || shape[1] > kMostClasses) return false;
-    return std::none_of(run.inputs.begin(), run.inputs.end(), [&](const auto& input) { return input.second.count() == element_count(shape); });
+    return std::none_of(run.inputs.begin(), run.inputs.end(),
+                        [&](const auto& input) { return input.second.count() == element_count(shape); });
 }
 
 double Judge::fp32_level() const {

@@ -15,8 +15,8 @@ constexpr double kMaxF32 = std::numeric_limits<float>::max();
 
 enum class Match { same, differs, both_finite };
 
-/// Non-finite values must agree in class and place: NaN equals only NaN, infinities their sign. Where the reference lies within its allowance
-/// of fp32's range, overflow and the largest finite numbers are both honest.
+/// Non-finite values must agree in class and place: NaN equals only NaN, infinities their sign. Where the reference lies within its
+/// allowance of fp32's range, overflow and the largest finite numbers are both honest.
 Match match_class(double device, double reference, double allow) {
     if (std::isfinite(device) && std::isfinite(reference) && std::fabs(reference) <= kMaxF32) return Match::both_finite;
     if (std::isnan(device) || std::isnan(reference)) return std::isnan(device) && std::isnan(reference) ? Match::same : Match::differs;
@@ -33,7 +33,9 @@ public:
     /// Within what constant or one-signed operands may reach, and equal to golden's own emulation (but for what follows the product).
     bool accepts(std::int64_t i, double device, double reference) {
         if (!worst_) {
-            const auto in_mode = [&](Mode mode) { return std::make_unique<Value>(question_.reference.evaluate(question_.output, question_.feeds, question_.rule, mode)); };
+            const auto in_mode = [&](Mode mode) {
+                return std::make_unique<Value>(question_.reference.evaluate(question_.output, question_.feeds, question_.rule, mode));
+            };
             worst_ = in_mode(Mode::bound_worst);
             emulated_ = in_mode(Mode::bound_emulated);
         }
@@ -81,10 +83,14 @@ void judge_elements(TensorVerdict& verdict, const Tensor& device, const Value& g
         const double ratio = difference == 0 ? 0.0 : difference / bound;
         local.max_ratio = std::max(local.max_ratio, ratio);
         // Where the reference is exact, so is the sign of a zero (IEEE 754-2019 §6.3): a flipped sign bit is a wrong result.
-        if (g.floating() && allow == 0 && d == 0 && r == 0 && std::signbit(d) != std::signbit(r)) fail(i, HUGE_VAL);
-        else if (difference <= bound) local.lsb += !g.floating() && difference > 0;
-        else if (grey.accepts(i, d, r)) ++local.grey;
-        else fail(i, ratio);
+        if (g.floating() && allow == 0 && d == 0 && r == 0 && std::signbit(d) != std::signbit(r))
+            fail(i, HUGE_VAL);
+        else if (difference <= bound)
+            local.lsb += !g.floating() && difference > 0;
+        else if (grey.accepts(i, d, r))
+            ++local.grey;
+        else
+            fail(i, ratio);
     }
     local.max_abs = verdict.max_abs;
     if (local.failed > 0) {
@@ -125,8 +131,8 @@ TensorVerdict judge_local(const Tensor& device, const LocalQuestion& question, s
     const Value g = question.reference.evaluate(question.output, question.feeds, question.rule);
     if (device.shape != g.shape || device.dtype != g.dtype) {
         verdict.verdict = Verdict::fail;
-        verdict.reason = fmt::format("{} of shape {}, the reference has {} of shape {}", name_of(device.dtype), to_string(device.shape), name_of(g.dtype),
-                                     to_string(g.shape));
+        verdict.reason = fmt::format("{} of shape {}, the reference has {} of shape {}", name_of(device.dtype), to_string(device.shape),
+                                     name_of(g.dtype), to_string(g.shape));
         return verdict;
     }
     verdict.elements = device.count();

@@ -10,8 +10,8 @@ namespace assay::golden {
 
 struct LocalQuestion {
     const Reference& reference;
-    std::string output;                    ///< ONNX value that the layer makes
-    std::map<std::string, Tensor> feeds;   ///< device tensors that it reads
+    std::string output;                   ///< ONNX value that the layer makes
+    std::map<std::string, Tensor> feeds;  ///< device tensors that it reads
     LayerRule rule;
 };
 

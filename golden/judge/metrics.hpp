@@ -15,8 +15,8 @@ Similarity similarity(const Tensor& device, const Value& reference);
 
 struct Ratios {
     double r_rms = 0, r_max = 0, max_abs = 0;
-    double yardstick_max = 0;          ///< what r_max is measured in
-    std::int64_t class_mismatches = 0; ///< elements non-finite on the device alone, or finite there alone
+    double yardstick_max = 0;           ///< what r_max is measured in
+    std::int64_t class_mismatches = 0;  ///< elements non-finite on the device alone, or finite there alone
     std::int64_t first_mismatch = -1;
 };
 /// rms and max of (device - golden) over the same of (emulation - fp64), each floored at one output ULP: for floats the ULP of fp32 at each

@@ -6,13 +6,20 @@ namespace assay::golden {
 
 std::string_view name_of(Verdict verdict) {
     switch (verdict) {
-        case Verdict::fail: return "FAIL";
-        case Verdict::error: return "ERROR";
-        case Verdict::miss: return "MISS";
-        case Verdict::inconclusive: return "INCONCLUSIVE";
-        case Verdict::pass: return "PASS";
-        case Verdict::measured: return "MEASURED";
-        case Verdict::skip: return "SKIP";
+        case Verdict::fail:
+            return "FAIL";
+        case Verdict::error:
+            return "ERROR";
+        case Verdict::miss:
+            return "MISS";
+        case Verdict::inconclusive:
+            return "INCONCLUSIVE";
+        case Verdict::pass:
+            return "PASS";
+        case Verdict::measured:
+            return "MEASURED";
+        case Verdict::skip:
+            return "SKIP";
     }
     return "?";
 }

@@ -94,7 +94,8 @@ Product multiply(const Operand& a, const Operand& b, const Numerics& numerics, b
     return out;
 }
 
-void add_bias(Product& product, const std::vector<double>& bias, const std::vector<double>& bias_err, bool a_row_each, const Numerics& numerics) {
+void add_bias(Product& product, const std::vector<double>& bias, const std::vector<double>& bias_err, bool a_row_each,
+              const Numerics& numerics) {
     const bool integer = numerics.rule == MatrixRule::int8;
     if (numerics.bounds() && product.err.size() == 0) product.err = Matrix::Zero(product.value.rows(), product.value.cols());
     for (Eigen::Index r = 0; r < product.value.rows(); ++r)
@@ -105,8 +106,10 @@ void add_bias(Product& product, const std::vector<double>& bias, const std::vect
             if (numerics.mode == Mode::emulate && integer) v = round_f32(v);
             if (!numerics.bounds()) continue;
             // int32 to fp32, the combined scale's own rounding, and the multiplication by it: three roundings of the scaled result.
-            if (integer) product.err(r, c) += 3 * rounding(v);
-            else if (!bias.empty()) product.err(r, c) += (bias_err.empty() ? 0.0 : bias_err[i]) + rounding(v);
+            if (integer)
+                product.err(r, c) += 3 * rounding(v);
+            else if (!bias.empty())
+                product.err(r, c) += (bias_err.empty() ? 0.0 : bias_err[i]) + rounding(v);
         }
 }
 

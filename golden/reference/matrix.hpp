@@ -18,11 +18,13 @@ struct Product {
     Matrix err;  ///< allowance; 0 x 0 when no bounds are kept
 };
 
-/// A is M x K, B is K x N, k in the order of the chip's accumulation. `a_is_weight`: A is the constant operand (Conv), else B (MatMul, Gemm).
+/// A is M x K, B is K x N, k in the order of the chip's accumulation. `a_is_weight`: A is the constant operand (Conv), else B (MatMul,
+/// Gemm).
 Product multiply(const Operand& a, const Operand& b, const Numerics& numerics, bool a_is_weight);
 
-/// Adds a bias (one a row of the product, or one a column) as the chip does after the accumulation: exactly in integers under the int8 rule,
-/// which then converts and scales; else one fp32 addition. `bias_err` may be empty. An empty bias only finishes the product.
-void add_bias(Product& product, const std::vector<double>& bias, const std::vector<double>& bias_err, bool a_row_each, const Numerics& numerics);
+/// Adds a bias (one a row of the product, or one a column) as the chip does after the accumulation: exactly in integers under the int8
+/// rule, which then converts and scales; else one fp32 addition. `bias_err` may be empty. An empty bias only finishes the product.
+void add_bias(Product& product, const std::vector<double>& bias, const std::vector<double>& bias_err, bool a_row_each,
+              const Numerics& numerics);
 
 }  // namespace assay::golden

@@ -28,10 +28,10 @@ public:
     int output_count() const;
 
     bool has(std::size_t i) const { return i < inputs_.size() && inputs_[i]; }
-    const Value& in(std::size_t i) const;           ///< fails when it is absent
-    const Value& real(std::size_t i) const;         ///< in(i), which must be a float tensor
+    const Value& in(std::size_t i) const;                     ///< fails when it is absent
+    const Value& real(std::size_t i) const;                   ///< in(i), which must be a float tensor
     std::vector<std::int64_t> integers(std::size_t i) const;  ///< in(i), which must be int32 or int64
-    double scalar(std::size_t i) const;             ///< in(i), which must hold one element
+    double scalar(std::size_t i) const;                       ///< in(i), which must hold one element
 
     std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
     double real(std::string_view name, float otherwise) const;  ///< attributes are fp32, and so are their defaults: 0.2f, not 0.2

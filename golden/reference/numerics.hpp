@@ -20,11 +20,11 @@ enum class MatrixRule {
 MatrixRule matrix_rule(const std::string& precision);
 
 enum class Mode {
-    exact,            ///< fp64 values only
-    bound,            ///< fp64 values with error bounds; matrix operands quantised as the rule says
-    bound_worst,      ///< as bound, but with the accumulation error that only constant or one-signed operands reach
-    bound_emulated,   ///< as bound, but matrix products are emulated to the bit and carry no error of their own
-    emulate,          ///< values as the chip would have them: fp32 after each operation, matrix products by their rule
+    exact,           ///< fp64 values only
+    bound,           ///< fp64 values with error bounds; matrix operands quantised as the rule says
+    bound_worst,     ///< as bound, but with the accumulation error that only constant or one-signed operands reach
+    bound_emulated,  ///< as bound, but matrix products are emulated to the bit and carry no error of their own
+    emulate,         ///< values as the chip would have them: fp32 after each operation, matrix products by their rule
 };
 
 struct Numerics {
@@ -37,8 +37,10 @@ struct Numerics {
     double round(double x) const { return mode == Mode::emulate ? round_f32(x) : x; }
     double exp(double x) const {
         if (mode != Mode::emulate) return std::exp(x);
-        constexpr double kLog2e = 0x1.715476p+0;  // log2(e) as fp32
-        return round_f32(std::exp2(round_f32(x * kLog2e)));
+        // 2^t times a correction for what the rounding of t = x log2(e) lost: two roundings after exp2's own.
+        constexpr double kLog2e = 1.4426950408889634074;
+        const double t = round_f32(x * kLog2e);
+        return round_f32(round_f32(std::exp2(t)) * std::exp2(x * kLog2e - t));
     }
 };
 

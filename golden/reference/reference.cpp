@@ -1,7 +1,7 @@
 #include "golden/reference/reference.hpp"
 
-#include <cmath>
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,16 +36,17 @@ void check_input(const InputInfo& info, const Tensor& tensor) {
     bool fits = tensor.shape.size() == info.shape.size();
     for (std::size_t d = 0; fits && d < info.shape.size(); ++d) fits = info.shape[d] < 0 || info.shape[d] == tensor.shape[d];
     if (tensor.dtype != info.dtype || !fits)
-        throw Error(ErrorKind::bad_input, fmt::format("input '{}': {} of shape {}, the model takes {} of shape {}", info.name, name_of(tensor.dtype),
-                                                      to_string(tensor.shape), name_of(info.dtype), shape_text(info.shape)));
+        throw Error(ErrorKind::bad_input,
+                    fmt::format("input '{}': {} of shape {}, the model takes {} of shape {}", info.name, name_of(tensor.dtype),
+                                to_string(tensor.shape), name_of(info.dtype), shape_text(info.shape)));
 }
 
 }  // namespace
 
 struct Reference::Graph {
     const onnx::GraphProto& proto;
-    std::vector<Operator> operators;           ///< one a node
-    std::map<std::string, int> producer;       ///< node that makes a value
+    std::vector<Operator> operators;      ///< one a node
+    std::map<std::string, int> producer;  ///< node that makes a value
     Values initialisers;
     std::string name;
 
@@ -72,7 +73,8 @@ struct Reference::Graph {
             node.fail(text);  // from a helper that does not know the node
         }
         node.check_all_attributes_used();
-        if (out.size() < static_cast<std::size_t>(proto.node(i).output_size())) node.fail(fmt::format("has {} outputs, only {} is supported", proto.node(i).output_size(), out.size()));
+        if (out.size() < static_cast<std::size_t>(proto.node(i).output_size()))
+            node.fail(fmt::format("has {} outputs, only {} is supported", proto.node(i).output_size(), out.size()));
         for (int o = 0; o < proto.node(i).output_size(); ++o)
             if (!proto.node(i).output(o).empty()) values[proto.node(i).output(o)] = std::move(out[static_cast<std::size_t>(o)]);
     }
@@ -104,7 +106,9 @@ Reference::Reference(std::shared_ptr<const onnx::ModelProto> model, std::string 
             continue;
         }
         try {
-            inputs_.push_back({info.name(), dtype_from_onnx(info.type().tensor_type().elem_type(), fmt::format("{}: input '{}'", name_, info.name())), declared_shape(info)});
+            inputs_.push_back({info.name(),
+                               dtype_from_onnx(info.type().tensor_type().elem_type(), fmt::format("{}: input '{}'", name_, info.name())),
+                               declared_shape(info)});
         } catch (const Error& error) {
             problem(error.what());
         }
@@ -146,7 +150,9 @@ Values Reference::run_mode(const std::map<std::string, Tensor>& inputs, Mode mod
     for (const InputInfo& info : inputs_) {
         const auto given = inputs.find(info.name);
         try {
-            if (given == inputs.end()) throw Error(ErrorKind::bad_input, fmt::format("input '{}': missing; the model takes {} of shape {}", info.name, name_of(info.dtype), shape_text(info.shape)));
+            if (given == inputs.end())
+                throw Error(ErrorKind::bad_input, fmt::format("input '{}': missing; the model takes {} of shape {}", info.name,
+                                                              name_of(info.dtype), shape_text(info.shape)));
             check_input(info, given->second);
             values[info.name] = to_value(given->second);
         } catch (const Error& error) {
@@ -168,7 +174,8 @@ Values Reference::run_mode(const std::map<std::string, Tensor>& inputs, Mode mod
 
 Values Reference::run(const std::map<std::string, Tensor>& inputs) const { return run_mode(inputs, Mode::exact, {}, {"fp32", 0}); }
 
-Values Reference::emulate(const std::map<std::string, Tensor>& inputs, const std::map<int, LayerRule>& rules, const LayerRule& otherwise) const {
+Values Reference::emulate(const std::map<std::string, Tensor>& inputs, const std::map<int, LayerRule>& rules,
+                          const LayerRule& otherwise) const {
     return run_mode(inputs, Mode::emulate, rules, otherwise);
 }
 

@@ -29,7 +29,8 @@ struct LayerRule {
 
 class Reference {
 public:
-    /// Checks the graph and every operator at once. Throws Error(bad_input), a line for each problem: "model: node 'name' (Op-version): ...".
+    /// Checks the graph and every operator at once. Throws Error(bad_input), a line for each problem: "model: node 'name' (Op-version):
+    /// ...".
     explicit Reference(std::shared_ptr<const onnx::ModelProto> model, std::string name = "model");
     ~Reference();
     Reference(Reference&&) noexcept;
@@ -52,13 +53,15 @@ public:
     /// One value from the tensors that the device fed into its layer: the nodes between `feeds` and `output` are evaluated, constants are
     /// the model's. The result carries err (and unrounded, unrounded_err when quantised). Mode is one of the bound modes.
     /// Throws Error(bad_input) when `output` is no value of the graph or depends on an input that is not fed.
-    Value evaluate(const std::string& output, const std::map<std::string, Tensor>& feeds, const LayerRule& rule, Mode mode = Mode::bound) const;
+    Value evaluate(const std::string& output, const std::map<std::string, Tensor>& feeds, const LayerRule& rule,
+                   Mode mode = Mode::bound) const;
 
     bool has_value(const std::string& name) const;
 
 private:
     struct Graph;
-    Values run_mode(const std::map<std::string, Tensor>& inputs, Mode mode, const std::map<int, LayerRule>& rules, const LayerRule& otherwise) const;
+    Values run_mode(const std::map<std::string, Tensor>& inputs, Mode mode, const std::map<int, LayerRule>& rules,
+                    const LayerRule& otherwise) const;
     std::shared_ptr<const onnx::ModelProto> model_;
     std::string name_;
     std::unique_ptr<Graph> graph_;

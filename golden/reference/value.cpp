@@ -31,23 +31,29 @@ void store(const Value& value, Tensor& out) {
 Value::Value(DType type, Shape dims) : dtype(type), shape(std::move(dims)) {
     const std::int64_t elements = element_count(shape);
     if (elements > kMaxElements)
-        throw Error(ErrorKind::bad_input, fmt::format("a tensor of shape {} has {} elements, the reference holds at most {}", to_string(shape),
-                                                      elements, kMaxElements));
-    if (floating()) f.resize(static_cast<std::size_t>(elements));
-    else n.resize(static_cast<std::size_t>(elements));
+        throw Error(ErrorKind::bad_input, fmt::format("a tensor of shape {} has {} elements, the reference holds at most {}",
+                                                      to_string(shape), elements, kMaxElements));
+    if (floating())
+        f.resize(static_cast<std::size_t>(elements));
+    else
+        n.resize(static_cast<std::size_t>(elements));
 }
 
 void Value::set(std::int64_t i, double v) {
-    if (floating()) f[static_cast<std::size_t>(i)] = v;
-    else n[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(v);
+    if (floating())
+        f[static_cast<std::size_t>(i)] = v;
+    else
+        n[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(v);
 }
 
 Value Value::gather(const std::vector<std::int64_t>& index, Shape new_shape, double fill) const {
     Value out;
     out.dtype = dtype;
     out.shape = std::move(new_shape);
-    if (floating()) out.f.resize(index.size());
-    else out.n.resize(index.size());
+    if (floating())
+        out.f.resize(index.size());
+    else
+        out.n.resize(index.size());
     move_plane(f, out.f, index, fill);
     move_plane(n, out.n, index, static_cast<std::int64_t>(floating() ? 0.0 : fill));
     if (!err.empty()) move_plane(err, out.err, index, 0.0);
@@ -66,8 +72,10 @@ Value Value::reshaped(Shape new_shape) const {
 Value to_value(const Tensor& tensor) {
     Value out(tensor.dtype, tensor.shape);
     for (std::int64_t i = 0; i < out.count(); ++i) {
-        if (out.floating()) out.f[static_cast<std::size_t>(i)] = tensor.value(i);
-        else out.n[static_cast<std::size_t>(i)] = tensor.integer(i);
+        if (out.floating())
+            out.f[static_cast<std::size_t>(i)] = tensor.value(i);
+        else
+            out.n[static_cast<std::size_t>(i)] = tensor.integer(i);
     }
     return out;
 }
@@ -75,19 +83,42 @@ Value to_value(const Tensor& tensor) {
 Tensor to_tensor(const Value& value) {
     Tensor out(value.dtype, value.shape);
     switch (value.dtype) {
-        case DType::f32: store<float>(value, out); break;
-        case DType::f64: store<double>(value, out); break;
-        case DType::i8: store<std::int8_t>(value, out); break;
-        case DType::u8: case DType::boolean: store<std::uint8_t>(value, out); break;
-        case DType::i16: store<std::int16_t>(value, out); break;
-        case DType::u16: store<std::uint16_t>(value, out); break;
-        case DType::i32: store<std::int32_t>(value, out); break;
-        case DType::u32: store<std::uint32_t>(value, out); break;
-        case DType::i64: store<std::int64_t>(value, out); break;
-        case DType::u64: store<std::uint64_t>(value, out); break;
-        case DType::f16: case DType::bf16:
+        case DType::f32:
+            store<float>(value, out);
+            break;
+        case DType::f64:
+            store<double>(value, out);
+            break;
+        case DType::i8:
+            store<std::int8_t>(value, out);
+            break;
+        case DType::u8:
+        case DType::boolean:
+            store<std::uint8_t>(value, out);
+            break;
+        case DType::i16:
+            store<std::int16_t>(value, out);
+            break;
+        case DType::u16:
+            store<std::uint16_t>(value, out);
+            break;
+        case DType::i32:
+            store<std::int32_t>(value, out);
+            break;
+        case DType::u32:
+            store<std::uint32_t>(value, out);
+            break;
+        case DType::i64:
+            store<std::int64_t>(value, out);
+            break;
+        case DType::u64:
+            store<std::uint64_t>(value, out);
+            break;
+        case DType::f16:
+        case DType::bf16:
             for (std::int64_t i = 0; i < value.count(); ++i)
-                out.as<std::uint16_t>()[static_cast<std::size_t>(i)] = value.dtype == DType::f16 ? encode_f16(value.at(i)) : encode_bf16(value.at(i));
+                out.as<std::uint16_t>()[static_cast<std::size_t>(i)] =
+                    value.dtype == DType::f16 ? encode_f16(value.at(i)) : encode_bf16(value.at(i));
             break;
     }
     return out;
@@ -95,37 +126,58 @@ Tensor to_tensor(const Value& value) {
 
 std::int64_t wrap(DType type, std::int64_t value) {
     switch (type) {
-        case DType::i8: return static_cast<std::int8_t>(value);
-        case DType::u8: return static_cast<std::uint8_t>(value);
-        case DType::i16: return static_cast<std::int16_t>(value);
-        case DType::u16: return static_cast<std::uint16_t>(value);
-        case DType::i32: return static_cast<std::int32_t>(value);
-        case DType::u32: return static_cast<std::uint32_t>(value);
-        case DType::boolean: return value != 0;
-        default: return value;
+        case DType::i8:
+            return static_cast<std::int8_t>(value);
+        case DType::u8:
+            return static_cast<std::uint8_t>(value);
+        case DType::i16:
+            return static_cast<std::int16_t>(value);
+        case DType::u16:
+            return static_cast<std::uint16_t>(value);
+        case DType::i32:
+            return static_cast<std::int32_t>(value);
+        case DType::u32:
+            return static_cast<std::uint32_t>(value);
+        case DType::boolean:
+            return value != 0;
+        default:
+            return value;
     }
 }
 
 std::int64_t lowest(DType type) {
     switch (type) {
-        case DType::i8: return -128;
-        case DType::i16: return -32768;
-        case DType::i32: return std::numeric_limits<std::int32_t>::min();
-        case DType::i64: return std::numeric_limits<std::int64_t>::min();
-        default: return 0;
+        case DType::i8:
+            return -128;
+        case DType::i16:
+            return -32768;
+        case DType::i32:
+            return std::numeric_limits<std::int32_t>::min();
+        case DType::i64:
+            return std::numeric_limits<std::int64_t>::min();
+        default:
+            return 0;
     }
 }
 
 std::int64_t highest(DType type) {
     switch (type) {
-        case DType::boolean: return 1;
-        case DType::i8: return 127;
-        case DType::u8: return 255;
-        case DType::i16: return 32767;
-        case DType::u16: return 65535;
-        case DType::i32: return std::numeric_limits<std::int32_t>::max();
-        case DType::u32: return std::numeric_limits<std::uint32_t>::max();
-        default: return std::numeric_limits<std::int64_t>::max();
+        case DType::boolean:
+            return 1;
+        case DType::i8:
+            return 127;
+        case DType::u8:
+            return 255;
+        case DType::i16:
+            return 32767;
+        case DType::u16:
+            return 65535;
+        case DType::i32:
+            return std::numeric_limits<std::int32_t>::max();
+        case DType::u32:
+            return std::numeric_limits<std::uint32_t>::max();
+        default:
+            return std::numeric_limits<std::int64_t>::max();
     }
 }
 

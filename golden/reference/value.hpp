@@ -13,11 +13,11 @@ namespace assay::golden {
 struct Value {
     DType dtype = DType::f32;
     Shape shape;
-    std::vector<double> f;             ///< row-major elements of a float tensor, else empty
-    std::vector<std::int64_t> n;       ///< row-major elements of an integer or bool tensor, else empty
-    std::vector<double> err;           ///< |chip - this| <= err, an element; empty: exact. Integers: in LSB
-    std::vector<double> unrounded;     ///< quantised tensors: the value before rounding, in LSB with the zero point added; else empty
-    std::vector<double> unrounded_err; ///< bound on the chip's unrounded value; empty: exact
+    std::vector<double> f;              ///< row-major elements of a float tensor, else empty
+    std::vector<std::int64_t> n;        ///< row-major elements of an integer or bool tensor, else empty
+    std::vector<double> err;            ///< |chip - this| <= err, an element; empty: exact. Integers: in LSB
+    std::vector<double> unrounded;      ///< quantised tensors: the value before rounding, in LSB with the zero point added; else empty
+    std::vector<double> unrounded_err;  ///< bound on the chip's unrounded value; empty: exact
 
     Value() = default;
     /// Zero-filled. Throws Error(bad_input) past 2^30 elements: no tensor of a model that fits a test machine is larger.
@@ -26,7 +26,9 @@ struct Value {
     bool floating() const { return is_float(dtype); }
     std::int64_t count() const { return static_cast<std::int64_t>(floating() ? f.size() : n.size()); }
     std::int64_t rank() const { return static_cast<std::int64_t>(shape.size()); }
-    double at(std::int64_t i) const { return floating() ? f[static_cast<std::size_t>(i)] : static_cast<double>(n[static_cast<std::size_t>(i)]); }
+    double at(std::int64_t i) const {
+        return floating() ? f[static_cast<std::size_t>(i)] : static_cast<double>(n[static_cast<std::size_t>(i)]);
+    }
     double error(std::int64_t i) const { return err.empty() ? 0.0 : err[static_cast<std::size_t>(i)]; }
     void set(std::int64_t i, double v);  ///< integers: v must be integral
 

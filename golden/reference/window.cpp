@@ -49,7 +49,8 @@ std::vector<std::int64_t> Window::padded_counts() const {
     for_each_index(out, [&](std::int64_t position, const std::vector<std::int64_t>& o) {
         for (std::size_t d = 0; d < in.size(); ++d) {
             std::int64_t inside = 0;
-            for (std::int64_t k = 0; k < kernel[d]; ++k) inside += o[d] * strides[d] + k * dilations[d] < in[d] + pads_begin[d] + pads_end[d];
+            for (std::int64_t k = 0; k < kernel[d]; ++k)
+                inside += o[d] * strides[d] + k * dilations[d] < in[d] + pads_begin[d] + pads_end[d];
             counts[static_cast<std::size_t>(position)] *= inside;
         }
     });

@@ -18,8 +18,13 @@ constexpr const char* kInputs = "inputs";
 constexpr const char* kTensors = "tensors";
 
 std::map<std::string, std::string> attributes_of(const Provenance& p) {
-    return {{"schema", kSchema},         {"model_path", p.model_path}, {"model_sha256", p.model_sha256}, {"input_sha256", p.input_sha256},
-            {"producer", p.producer},    {"seed", p.seed},             {"date", p.date}};
+    return {{"schema", kSchema},
+            {"model_path", p.model_path},
+            {"model_sha256", p.model_sha256},
+            {"input_sha256", p.input_sha256},
+            {"producer", p.producer},
+            {"seed", p.seed},
+            {"date", p.date}};
 }
 
 [[noreturn]] void damaged(const std::string& text) {
@@ -29,7 +34,8 @@ std::map<std::string, std::string> attributes_of(const Provenance& p) {
 /// The manifest, checked for its own shape.
 Json read_manifest(const fs::path& golden) {
     const fs::path path = manifest_path(golden);
-    if (!fs::exists(golden)) throw Error(ErrorKind::bad_input, fmt::format("{}: no such golden; make it with 'assay golden make'", golden.string()));
+    if (!fs::exists(golden))
+        throw Error(ErrorKind::bad_input, fmt::format("{}: no such golden; make it with 'assay golden make'", golden.string()));
     if (!fs::exists(path)) damaged(fmt::format("{}: its manifest '{}' is missing", golden.string(), path.string()));
     const Json manifest = Json::parse(read_text(path), nullptr, false);
     const auto all_strings = [&](const char* key) {
@@ -38,7 +44,8 @@ Json read_manifest(const fs::path& golden) {
             if (!value.is_string()) return false;
         return true;
     };
-    if (!manifest.is_object() || manifest.value("schema", Json()) != kSchema) damaged(fmt::format("{}: not a manifest of schema {}", path.string(), kSchema));
+    if (!manifest.is_object() || manifest.value("schema", Json()) != kSchema)
+        damaged(fmt::format("{}: not a manifest of schema {}", path.string(), kSchema));
     for (const char* key : {"attributes", kInputs, kTensors})
         if (!all_strings(key)) damaged(fmt::format("{}: '{}' is missing or is no list of names and texts", path.string(), key));
     return manifest;
@@ -57,8 +64,10 @@ void read_group(const Hdf5File& file, const char* group, const Json& hashes, Tak
             Tensor tensor = file.read_tensor(group, name);
             const std::string got = sha256_tensor(tensor);
             if (got != want.template get<std::string>())
-                problem(fmt::format("{}: tensor '{}': SHA-256 {}… but the manifest says {}…", where, name, got.substr(0, 8), want.template get<std::string>().substr(0, 8)));
-            else take(name, std::move(tensor));
+                problem(fmt::format("{}: tensor '{}': SHA-256 {}… but the manifest says {}…", where, name, got.substr(0, 8),
+                                    want.template get<std::string>().substr(0, 8)));
+            else
+                take(name, std::move(tensor));
         } catch (const Error& error) {
             problem(fmt::format("{}: tensor '{}': {}", where, name, error.what()));
         }
@@ -77,10 +86,13 @@ Golden read_all(const fs::path& path, Problem problem) {
         for (const auto& [name, want] : manifest["attributes"].items()) {
             const std::string got = file.has_attribute(name) ? file.read_attribute(name) : "(none)";
             if (got != want.template get<std::string>())
-                problem(fmt::format("{}: attribute '{}' is \"{}\" but the manifest says \"{}\"", path.string(), name, got, want.template get<std::string>()));
+                problem(fmt::format("{}: attribute '{}' is \"{}\" but the manifest says \"{}\"", path.string(), name, got,
+                                    want.template get<std::string>()));
         }
-        read_group(file, kInputs, manifest[kInputs], [&](const std::string& name, Tensor t) { out.inputs[name] = std::move(t); }, problem);
-        read_group(file, kTensors, manifest[kTensors], [&](const std::string& name, Tensor t) { out.tensors[name] = std::move(t); }, problem);
+        read_group(
+            file, kInputs, manifest[kInputs], [&](const std::string& name, Tensor t) { out.inputs[name] = std::move(t); }, problem);
+        read_group(
+            file, kTensors, manifest[kTensors], [&](const std::string& name, Tensor t) { out.tensors[name] = std::move(t); }, problem);
     } catch (const Error& error) {
         // The manifest says that a whole golden stood here: what HDF5 cannot read is damage, not bad usage.
         if (error.kind() != ErrorKind::bad_input) throw;
@@ -133,9 +145,11 @@ Golden load_golden(const fs::path& path) {
 Golden load_golden_for(const fs::path& path, const std::string& model_sha256, const std::string& input_sha256) {
     Golden golden = load_golden(path);
     if (golden.provenance.model_sha256 != model_sha256)
-        damaged(fmt::format("{}: made for model {}…, this one is {}…", path.string(), golden.provenance.model_sha256.substr(0, 8), model_sha256.substr(0, 8)));
+        damaged(fmt::format("{}: made for model {}…, this one is {}…", path.string(), golden.provenance.model_sha256.substr(0, 8),
+                            model_sha256.substr(0, 8)));
     if (golden.provenance.input_sha256 != input_sha256 || hash_inputs(golden.inputs) != input_sha256)
-        damaged(fmt::format("{}: made for inputs {}…, these are {}…", path.string(), golden.provenance.input_sha256.substr(0, 8), input_sha256.substr(0, 8)));
+        damaged(fmt::format("{}: made for inputs {}…, these are {}…", path.string(), golden.provenance.input_sha256.substr(0, 8),
+                            input_sha256.substr(0, 8)));
     return golden;
 }
 
@@ -160,7 +174,8 @@ std::string show_golden(const fs::path& path) {
     for (const auto& [title, tensors] : {std::pair{kInputs, &golden.inputs}, std::pair{kTensors, &golden.tensors}}) {
         text += fmt::format("{} ({})\n", title, tensors->size());
         for (const auto& [name, tensor] : *tensors)
-            text += fmt::format("  {:<40} {:<8} {:<16} {}\n", name, name_of(tensor.dtype), to_string(tensor.shape), sha256_tensor(tensor).substr(0, 16));
+            text += fmt::format("  {:<40} {:<8} {:<16} {}\n", name, name_of(tensor.dtype), to_string(tensor.shape),
+                                sha256_tensor(tensor).substr(0, 16));
     }
     return text;
 }

@@ -32,8 +32,8 @@ std::filesystem::path manifest_path(const std::filesystem::path& golden);
 
 /// Writes file and manifest, each whole or not at all. Throws Error(io).
 void save_golden(const std::filesystem::path& path, const Golden& golden);
-/// Reads and verifies everything. Throws Error(damaged) naming the tensor (or attribute) that is damaged or stale, Error(bad_input) when there is
-/// no such file.
+/// Reads and verifies everything. Throws Error(damaged) naming the tensor (or attribute) that is damaged or stale, Error(bad_input) when
+/// there is no such file.
 Golden load_golden(const std::filesystem::path& path);
 /// As load_golden, and the golden must be of this model and these inputs: Error(damaged) saying that it is stale otherwise.
 Golden load_golden_for(const std::filesystem::path& path, const std::string& model_sha256, const std::string& input_sha256);

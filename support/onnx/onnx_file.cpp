@@ -24,7 +24,8 @@ std::string called(const Proto& proto) { return fmt::format("tensor '{}'", proto
 /// read the rest of its user's disk.
 fs::path external_path(const fs::path& folder, const std::string& location, const std::string& where) {
     const fs::path relative(location);
-    if (location.empty() || relative.is_absolute()) refuse(fmt::format("{}: external data location '{}' must be a relative path", where, location));
+    if (location.empty() || relative.is_absolute())
+        refuse(fmt::format("{}: external data location '{}' must be a relative path", where, location));
     std::error_code error;
     const fs::path base = fs::weakly_canonical(folder.empty() ? fs::path(".") : folder, error);
     const fs::path full = fs::weakly_canonical(base / relative, error);
@@ -61,7 +62,8 @@ void inline_external(Proto& proto, const fs::path& folder, const std::string& fi
         refuse(fmt::format("{}: external data: {}", where, error.what()));
     }
     const std::uint64_t begin = parse_size(offset, where, "offset");
-    if (begin > bytes.size()) refuse(fmt::format("{}: external data offset {} is past the {} bytes of '{}'", where, begin, bytes.size(), path.string()));
+    if (begin > bytes.size())
+        refuse(fmt::format("{}: external data offset {} is past the {} bytes of '{}'", where, begin, bytes.size(), path.string()));
     const std::uint64_t left = bytes.size() - begin;
     const std::uint64_t size = length.empty() ? left : parse_size(length, where, "length");
     if (size > left) refuse(fmt::format("{}: external data needs {} bytes at {}, '{}' has {}", where, size, begin, path.string(), left));
@@ -85,12 +87,12 @@ std::shared_ptr<onnx::ModelProto> parse(const char* data, std::size_t size, cons
     auto model = std::make_shared<onnx::ModelProto>();
     if (size > static_cast<std::size_t>(std::numeric_limits<int>::max()) || !model->ParseFromArray(data, static_cast<int>(size)))
         refuse(fmt::format("{}: {} bytes that are not an ONNX model (truncated, corrupt or another format)", name, size));
-    if (!model->has_graph() || model->graph().output_size() == 0) refuse(fmt::format("{}: not an ONNX model: it has no graph with outputs", name));
+    if (!model->has_graph() || model->graph().output_size() == 0)
+        refuse(fmt::format("{}: not an ONNX model: it has no graph with outputs", name));
     if (model->ir_version() < 1) refuse(fmt::format("{}: ir_version is missing; re-export the model", name));
     const auto& imports = model->opset_import();
-    const bool has_default = std::any_of(imports.begin(), imports.end(), [](const auto& i) {
-        return (i.domain().empty() || i.domain() == "ai.onnx") && i.version() >= 1;
-    });
+    const bool has_default = std::any_of(imports.begin(), imports.end(),
+                                         [](const auto& i) { return (i.domain().empty() || i.domain() == "ai.onnx") && i.version() >= 1; });
     if (!has_default) refuse(fmt::format("{}: no ai.onnx operator set is imported; re-export the model", name));
     return model;
 }
@@ -115,11 +117,17 @@ void copy_narrow(const Field& field, Tensor& out, const std::string& where) {
 std::uint64_t stored_count(const Proto& proto, DType type) {
     if (proto.has_raw_data()) return proto.raw_data().size() / size_of(type);
     switch (type) {
-        case DType::f32: return static_cast<std::uint64_t>(proto.float_data_size());
-        case DType::f64: return static_cast<std::uint64_t>(proto.double_data_size());
-        case DType::i64: return static_cast<std::uint64_t>(proto.int64_data_size());
-        case DType::u32: case DType::u64: return static_cast<std::uint64_t>(proto.uint64_data_size());
-        default: return static_cast<std::uint64_t>(proto.int32_data_size());
+        case DType::f32:
+            return static_cast<std::uint64_t>(proto.float_data_size());
+        case DType::f64:
+            return static_cast<std::uint64_t>(proto.double_data_size());
+        case DType::i64:
+            return static_cast<std::uint64_t>(proto.int64_data_size());
+        case DType::u32:
+        case DType::u64:
+            return static_cast<std::uint64_t>(proto.uint64_data_size());
+        default:
+            return static_cast<std::uint64_t>(proto.int32_data_size());
     }
 }
 
@@ -127,20 +135,34 @@ std::uint64_t stored_count(const Proto& proto, DType type) {
 
 DType dtype_from_onnx(int onnx_type, const std::string& where) {
     switch (onnx_type) {
-        case Proto::FLOAT: return DType::f32;
-        case Proto::DOUBLE: return DType::f64;
-        case Proto::FLOAT16: return DType::f16;
-        case Proto::BFLOAT16: return DType::bf16;
-        case Proto::INT8: return DType::i8;
-        case Proto::UINT8: return DType::u8;
-        case Proto::INT16: return DType::i16;
-        case Proto::UINT16: return DType::u16;
-        case Proto::INT32: return DType::i32;
-        case Proto::UINT32: return DType::u32;
-        case Proto::INT64: return DType::i64;
-        case Proto::UINT64: return DType::u64;
-        case Proto::BOOL: return DType::boolean;
-        default: break;
+        case Proto::FLOAT:
+            return DType::f32;
+        case Proto::DOUBLE:
+            return DType::f64;
+        case Proto::FLOAT16:
+            return DType::f16;
+        case Proto::BFLOAT16:
+            return DType::bf16;
+        case Proto::INT8:
+            return DType::i8;
+        case Proto::UINT8:
+            return DType::u8;
+        case Proto::INT16:
+            return DType::i16;
+        case Proto::UINT16:
+            return DType::u16;
+        case Proto::INT32:
+            return DType::i32;
+        case Proto::UINT32:
+            return DType::u32;
+        case Proto::INT64:
+            return DType::i64;
+        case Proto::UINT64:
+            return DType::u64;
+        case Proto::BOOL:
+            return DType::boolean;
+        default:
+            break;
     }
     const std::string name = Proto::DataType_IsValid(onnx_type) ? Proto::DataType_Name(static_cast<Proto::DataType>(onnx_type)) : "unknown";
     refuse(fmt::format("{}: element type {} ({}) is not supported; use a float, integer or bool type", where, onnx_type, name));
@@ -159,24 +181,48 @@ Tensor tensor_from_proto(const Proto& proto, const std::string& where) {
     }
     const std::uint64_t stored = stored_count(proto, type);
     if (stored != static_cast<std::uint64_t>(expected) || (proto.has_raw_data() && proto.raw_data().size() % size_of(type) != 0))
-        refuse(fmt::format("{}: {} elements of {} are stored, shape {} needs {}", where, stored, name_of(type), to_string(shape), expected));
+        refuse(
+            fmt::format("{}: {} elements of {} are stored, shape {} needs {}", where, stored, name_of(type), to_string(shape), expected));
     Tensor out(type, shape);
     if (proto.has_raw_data()) {
         if (!out.bytes.empty()) std::memcpy(out.bytes.data(), proto.raw_data().data(), out.bytes.size());
         return out;
     }
     switch (type) {
-        case DType::f32: copy_field<float>(proto.float_data(), out); break;
-        case DType::f64: copy_field<double>(proto.double_data(), out); break;
-        case DType::i64: copy_field<std::int64_t>(proto.int64_data(), out); break;
-        case DType::u64: copy_field<std::uint64_t>(proto.uint64_data(), out); break;
-        case DType::u32: copy_narrow<std::uint32_t>(proto.uint64_data(), out, where); break;
-        case DType::i32: copy_field<std::int32_t>(proto.int32_data(), out); break;
-        case DType::i16: copy_narrow<std::int16_t>(proto.int32_data(), out, where); break;
-        case DType::i8: copy_narrow<std::int8_t>(proto.int32_data(), out, where); break;
-        case DType::u8: case DType::boolean: copy_narrow<std::uint8_t>(proto.int32_data(), out, where); break;
+        case DType::f32:
+            copy_field<float>(proto.float_data(), out);
+            break;
+        case DType::f64:
+            copy_field<double>(proto.double_data(), out);
+            break;
+        case DType::i64:
+            copy_field<std::int64_t>(proto.int64_data(), out);
+            break;
+        case DType::u64:
+            copy_field<std::uint64_t>(proto.uint64_data(), out);
+            break;
+        case DType::u32:
+            copy_narrow<std::uint32_t>(proto.uint64_data(), out, where);
+            break;
+        case DType::i32:
+            copy_field<std::int32_t>(proto.int32_data(), out);
+            break;
+        case DType::i16:
+            copy_narrow<std::int16_t>(proto.int32_data(), out, where);
+            break;
+        case DType::i8:
+            copy_narrow<std::int8_t>(proto.int32_data(), out, where);
+            break;
+        case DType::u8:
+        case DType::boolean:
+            copy_narrow<std::uint8_t>(proto.int32_data(), out, where);
+            break;
         // Half precisions are stored as their bit patterns.
-        case DType::u16: case DType::f16: case DType::bf16: copy_narrow<std::uint16_t>(proto.int32_data(), out, where); break;
+        case DType::u16:
+        case DType::f16:
+        case DType::bf16:
+            copy_narrow<std::uint16_t>(proto.int32_data(), out, where);
+            break;
     }
     return out;
 }
@@ -197,7 +243,8 @@ Tensor load_pb_tensor(const fs::path& path, std::string* name_out) {
     Proto proto;
     if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
         !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || !proto.has_data_type())
-        refuse(fmt::format("{}: {} bytes that are not an ONNX TensorProto (truncated, corrupt or another format)", path.string(), bytes.size()));
+        refuse(fmt::format("{}: {} bytes that are not an ONNX TensorProto (truncated, corrupt or another format)", path.string(),
+                           bytes.size()));
     if (name_out) *name_out = proto.name();
     return tensor_from_proto(proto, fmt::format("{}: {}", path.string(), called(proto)));
 }

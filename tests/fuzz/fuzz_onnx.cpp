@@ -15,7 +15,7 @@ std::vector<std::string> seeds() {
     using Proto = onnx::TensorProto;
     const auto initializer = [&](Proto::DataType type, std::vector<std::int64_t> dims) -> Proto& {
         Proto& t = *graph.add_initializer();
-        t.set_name("t" + std::to_string(graph.initializer_size()));
+        t.set_name(std::to_string(graph.initializer_size()));
         t.set_data_type(type);
         for (const std::int64_t dim : dims) t.add_dims(dim);
         return t;
@@ -31,7 +31,7 @@ std::vector<std::string> seeds() {
     initializer(Proto::FLOAT, {0, 3});
     onnx::NodeProto& node = *graph.add_node();
     node.set_op_type("Constant");
-    node.add_output("y");
+    *node.add_output() = "y";
     onnx::AttributeProto& value = *node.add_attribute();
     value.set_name("value");
     value.set_type(onnx::AttributeProto::TENSOR);

@@ -12,8 +12,8 @@
 namespace assay::golden {
 namespace {
 
-using testing::ModelBuilder;
 using testing::floats;
+using testing::ModelBuilder;
 using testing::random_floats;
 using testing::random_int8;
 
@@ -45,13 +45,16 @@ struct Dense {
         for (std::int64_t n = 0; n < kOut; ++n) {
             float acc = 0;
             for (std::int64_t k = 0; k < kIn; ++k)
-                acc = std::fma(prepare(x.as<float>()[static_cast<std::size_t>(k)]), prepare(w.as<float>()[static_cast<std::size_t>(k * kOut + n)]), acc);
+                acc = std::fma(prepare(x.as<float>()[static_cast<std::size_t>(k)]),
+                               prepare(w.as<float>()[static_cast<std::size_t>(k * kOut + n)]), acc);
             acc += b.as<float>()[static_cast<std::size_t>(n)];
             y.as<float>()[static_cast<std::size_t>(n)] = acc > 0 ? acc : 0;
         }
         return y;
     }
-    TensorVerdict judge(const Tensor& y, const std::string& precision) const { return judge_local(y, {reference, "y", {{"x", x}}, {precision, 0}}); }
+    TensorVerdict judge(const Tensor& y, const std::string& precision) const {
+        return judge_local(y, {reference, "y", {{"x", x}}, {precision, 0}});
+    }
 };
 
 TEST(Allowance, HonestFp32AndBf16Pass) {
@@ -70,7 +73,8 @@ TEST(Allowance, Bf16ResultsDoNotPassAsFp32NorTheOtherWay) {
     const Dense dense;
     EXPECT_EQ(dense.judge(dense.device(bf16), "fp32").verdict, Verdict::fail);
     EXPECT_EQ(dense.judge(dense.device(bf16), "bf16x3").verdict, Verdict::fail);
-    EXPECT_EQ(dense.judge(dense.device([](float v) { return v; }), "bf16").verdict, Verdict::fail) << "operands of bf16 layers are known exactly";
+    EXPECT_EQ(dense.judge(dense.device([](float v) { return v; }), "bf16").verdict, Verdict::fail)
+        << "operands of bf16 layers are known exactly";
 }
 
 TEST(Allowance, ScaledAndShiftedResultsFailThoughTheyCorrelatePerfectly) {
@@ -127,8 +131,10 @@ TEST(Allowance, FlippedExponentOrSignBitsOfWeightsFail) {
 TEST(Allowance, ConstantOperandsReachTheGreyBandAndAreDecidedToTheBit) {
     // 1/3 rounds the same way at every step: the error grows with K, beyond 6 sqrt(K).
     constexpr std::int64_t kLong = 20000;
-    const Tensor x = floats({1, kLong}, std::vector<float>(kLong, bf16(1.0f / 3))), w = floats({kLong, 1}, std::vector<float>(kLong, bf16(1.1f)));
-    const Reference reference(ModelBuilder().input("x", DType::f32, {1, kLong}).constant("w", w).node("MatMul", {"x", "w"}, "y").output("y").build());
+    const Tensor x = floats({1, kLong}, std::vector<float>(kLong, bf16(1.0f / 3))),
+                 w = floats({kLong, 1}, std::vector<float>(kLong, bf16(1.1f)));
+    const Reference reference(
+        ModelBuilder().input("x", DType::f32, {1, kLong}).constant("w", w).node("MatMul", {"x", "w"}, "y").output("y").build());
     float acc = 0;
     for (std::int64_t k = 0; k < kLong; ++k) acc = std::fma(bf16(1.0f / 3), bf16(1.1f), acc);
     const LocalQuestion question{reference, "y", {{"x", x}}, {"bf16", 0}};
@@ -200,7 +206,8 @@ TEST(Allowance, Int8ConvolutionIsExactUpToItsRequantisation) {
             int acc = 0;
             for (std::size_t c = 0; c < 8; ++c)
                 for (std::size_t t = 0; t < 9; ++t)
-                    acc += (x.as<std::int8_t>()[c * 36 + (p / 4 + t / 3) * 6 + p % 4 + t % 3] + 7) * w.as<std::int8_t>()[(o * 8 + c) * 9 + t];
+                    acc +=
+                        (x.as<std::int8_t>()[c * 36 + (p / 4 + t / 3) * 6 + p % 4 + t % 3] + 7) * w.as<std::int8_t>()[(o * 8 + c) * 9 + t];
             const float r = std::nearbyint(static_cast<float>(acc) * scale) - 7;
             y.as<std::int8_t>()[o * 16 + p] = static_cast<std::int8_t>(std::min(127.0f, std::max(-128.0f, r)));
         }

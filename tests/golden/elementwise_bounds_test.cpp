@@ -11,8 +11,8 @@
 namespace assay::golden {
 namespace {
 
-using testing::ModelBuilder;
 using testing::floats;
+using testing::ModelBuilder;
 using testing::random_floats;
 
 struct Unary {
@@ -40,19 +40,20 @@ TEST_P(UnaryBound, HoldsTheFloatEvaluationAndNotARelativeErrorOf2ToTheMinus14) {
 
 float exp_by_exp2(float x) { return std::exp2(x * 1.44269504f); }
 
-INSTANTIATE_TEST_SUITE_P(Operators, UnaryBound,
-                         ::testing::Values(Unary{"Exp", exp_by_exp2, -80, 80},
-                                           Unary{"Sigmoid", [](float x) { return 1 / (1 + exp_by_exp2(-x)); }, -20, 20},
-                                           Unary{"Tanh",
-                                                 [](float x) {
-                                                     const float e = exp_by_exp2(-2 * std::fabs(x));
-                                                     return std::copysign((1 - e) / (1 + e), x);
-                                                 },
-                                                 -9, 9},
-                                           Unary{"Sqrt", [](float x) { return std::sqrt(x); }, 0, 1000},
-                                           Unary{"HardSigmoid", [](float x) { return std::min(1.0f, std::max(0.0f, 0.2f * x + 0.5f)); }, -2.4f, 4},
-                                           Unary{"LeakyRelu", [](float x) { return x < 0 ? 0.01f * x : x; }, -5, 5}),
-                         [](const auto& instance) { return std::string(instance.param.op); });
+INSTANTIATE_TEST_SUITE_P(
+    Operators, UnaryBound,
+    ::testing::Values(Unary{"Exp", exp_by_exp2, -80, 80}, Unary{"Sigmoid", [](float x) { return 1 / (1 + exp_by_exp2(-x)); }, -20, 20},
+                      Unary{"Tanh",
+                            [](float x) {
+                                const float e = exp_by_exp2(-2 * std::fabs(x));
+                                return std::copysign((1 - e) / (1 + e), x);
+                            },
+                            -9, 9},
+                      Unary{"Tanh", [](float x) { return 1 + -2 / (1 + exp_by_exp2(2 * x)); }, -9, 9},
+                      Unary{"Sqrt", [](float x) { return std::sqrt(x); }, 0, 1000},
+                      Unary{"HardSigmoid", [](float x) { return std::min(1.0f, std::max(0.0f, 0.2f * x + 0.5f)); }, -2.4f, 4},
+                      Unary{"LeakyRelu", [](float x) { return x < 0 ? 0.01f * x : x; }, -5, 5}),
+    [](const auto& instance) { return std::string(instance.param.op) + std::to_string(instance.index); });
 
 TEST(SoftmaxBound, HoldsAFloatEvaluationAndNotAWrongExponentBase) {
     const Tensor x = random_floats({3, 50}, 8, -30, 30);
@@ -96,8 +97,8 @@ TEST(FusedBound, ErrorsTravelThroughTheNodesOfALayer) {
 }
 
 TEST(BatchNormalizationBound, HoldsTheFoldedFusedMultiplyAdd) {
-    const Tensor x = random_floats({1, 4, 25}, 11), gamma = random_floats({4}, 12), beta = random_floats({4}, 13), mean = random_floats({4}, 14),
-                 var = random_floats({4}, 15, 0.1f, 2);
+    const Tensor x = random_floats({1, 4, 25}, 11), gamma = random_floats({4}, 12), beta = random_floats({4}, 13),
+                 mean = random_floats({4}, 14), var = random_floats({4}, 15, 0.1f, 2);
     const Reference reference(ModelBuilder()
                                   .input("x", DType::f32, {1, 4, 25})
                                   .constant("s", gamma)

@@ -77,7 +77,9 @@ TEST(Chain, IsASequenceOfHostFusedMultiplyAddsOnBf16Operands) {
         const ChainShape shape{2, 40, 3};
         std::vector<double> a(80), b(120);
         // Wide exponents, so that terms lie far apart and the double sum must not round twice.
-        const auto any = [&] { return round_bf16(std::ldexp(static_cast<double>(engine()) / 0x1p31 - 1, static_cast<int>(engine() % 80) - 40)); };
+        const auto any = [&] {
+            return round_bf16(std::ldexp(static_cast<double>(engine()) / 0x1p31 - 1, static_cast<int>(engine() % 80) - 40));
+        };
         for (double& v : a) v = any();
         for (double& v : b) v = any();
         const auto got = chain_bf16(shape, a.data(), b.data());
@@ -85,8 +87,10 @@ TEST(Chain, IsASequenceOfHostFusedMultiplyAddsOnBf16Operands) {
             for (int n = 0; n < 3; ++n) {
                 float acc = 0;
                 for (int k = 0; k < 40; ++k)
-                    acc = std::fma(static_cast<float>(a[static_cast<std::size_t>(m * 40 + k)]), static_cast<float>(b[static_cast<std::size_t>(k * 3 + n)]), acc);
-                ASSERT_EQ(got[static_cast<std::size_t>(m * 3 + n)], static_cast<double>(acc)) << "round " << round << " m " << m << " n " << n;
+                    acc = std::fma(static_cast<float>(a[static_cast<std::size_t>(m * 40 + k)]),
+                                   static_cast<float>(b[static_cast<std::size_t>(k * 3 + n)]), acc);
+                ASSERT_EQ(got[static_cast<std::size_t>(m * 3 + n)], static_cast<double>(acc))
+                    << "round " << round << " m " << m << " n " << n;
             }
     }
 }

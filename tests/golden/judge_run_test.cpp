@@ -12,8 +12,8 @@
 namespace assay::golden {
 namespace {
 
-using testing::ModelBuilder;
 using testing::floats;
+using testing::ModelBuilder;
 using testing::random_floats;
 
 /// Conv+Relu, then MatMul, then Softmax: the device is golden's emulation, fed layer by layer.
@@ -38,7 +38,8 @@ struct Example {
 
     explicit Example(const std::string& precision = "bf16x3") {
         program.precision = precision == "bf16" ? "bf16" : "native";
-        const auto layer = [&](const char* name, const char* op, std::vector<int> nodes, const char* in, const char* out, const std::string& rule) {
+        const auto layer = [&](const char* name, const char* op, std::vector<int> nodes, const char* in, const char* out,
+                               const std::string& rule) {
             simkernel::Layer l;
             l.name = name, l.op = op, l.nodes = std::move(nodes), l.inputs = {in}, l.output = out, l.precision = rule;
             program.layers.push_back(l);
@@ -65,7 +66,8 @@ TEST(JudgeRun, AnHonestRunPassesUnderBothPolicies) {
         ASSERT_EQ(verdict.tensors.size(), 3u);
         ASSERT_EQ(verdict.outputs.size(), 2u);
         for (const auto* list : {&verdict.tensors, &verdict.outputs})
-            for (const TensorVerdict& t : *list) EXPECT_EQ(t.verdict, Verdict::pass) << precision << " " << t.role << " " << t.name << ": " << t.reason;
+            for (const TensorVerdict& t : *list)
+                EXPECT_EQ(t.verdict, Verdict::pass) << precision << " " << t.role << " " << t.name << ": " << t.reason;
         EXPECT_EQ(verdict.outputs[1].role, "published");
         EXPECT_FALSE(verdict.first_failing.has_value());
         EXPECT_EQ(verdict.tensors[0].node, "node 'c' (Conv-11), node 'r' (Relu-13)");
@@ -128,7 +130,8 @@ TEST(JudgeRun, AStoredGoldenIsWhatTheDeviceIsComparedWith) {
     for (double& v : stored.at("y").f) v *= 1.01;
     EXPECT_EQ(judge_run({run.program, run.reference, run.inputs, run.device, run.unwritten, nullptr, &stored}).verdict, Verdict::fail);
     stored.erase("m");
-    EXPECT_EQ(judge_run({run.program, run.reference, run.inputs, run.device, run.unwritten, nullptr, &stored}).tensors[1].verdict, Verdict::error);
+    EXPECT_EQ(judge_run({run.program, run.reference, run.inputs, run.device, run.unwritten, nullptr, &stored}).tensors[1].verdict,
+              Verdict::error);
 }
 
 TEST(JudgeRun, AValueThatTheModelLacksIsAnError) {
@@ -175,9 +178,9 @@ TEST(Verdicts, TheWorstWinsAndNothingIsMissing) {
     EXPECT_EQ(worst({}), Verdict::miss);
     const Verdict skipped[] = {Verdict::skip, Verdict::skip};
     EXPECT_EQ(worst(skipped), Verdict::miss);
-    const Verdict all[] = {Verdict::skip, Verdict::pass, Verdict::measured, Verdict::inconclusive, Verdict::miss, Verdict::error, Verdict::fail};
-    for (std::size_t n = 2; n <= 7; ++n)
-        EXPECT_EQ(worst(std::span(all, n)), n == 2 || n == 3 ? Verdict::pass : all[n - 1]);
+    const Verdict all[] = {Verdict::skip, Verdict::pass,  Verdict::measured, Verdict::inconclusive,
+                           Verdict::miss, Verdict::error, Verdict::fail};
+    for (std::size_t n = 2; n <= 7; ++n) EXPECT_EQ(worst(std::span(all, n)), n == 2 || n == 3 ? Verdict::pass : all[n - 1]);
 }
 
 }  // namespace

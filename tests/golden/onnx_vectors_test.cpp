@@ -19,17 +19,29 @@ const fs::path kVectors = "/usr/share/libonnx-testdata/data/node";
 
 /// Vectors that ask for what the reference refuses with a clear error, and why.
 const std::set<std::string> kRefused{
-    "test_batchnorm_epsilon_training_mode", "test_batchnorm_example_training_mode",  // training
-    "test_maxpool_with_argmax_2d_precomputed_pads", "test_maxpool_with_argmax_2d_precomputed_strides",  // output Indices
-    "test_identity_opt", "test_identity_sequence",  // not tensors
-    "test_cast_FLOAT_to_STRING", "test_cast_STRING_to_FLOAT", "test_castlike_FLOAT_to_STRING_expanded", "test_castlike_STRING_to_FLOAT_expanded",  // strings
+    "test_batchnorm_epsilon_training_mode",
+    "test_batchnorm_example_training_mode",  // training
+    "test_maxpool_with_argmax_2d_precomputed_pads",
+    "test_maxpool_with_argmax_2d_precomputed_strides",  // output Indices
+    "test_identity_opt",
+    "test_identity_sequence",  // not tensors
+    "test_cast_FLOAT_to_STRING",
+    "test_cast_STRING_to_FLOAT",
+    "test_castlike_FLOAT_to_STRING_expanded",
+    "test_castlike_STRING_to_FLOAT_expanded",  // strings
 };
 
 /// Vectors that are not of the ai.onnx domain, or whose data does not fit their own model's declared input.
 const std::set<std::string> kForeign{
-    "test_adagrad", "test_adagrad_multiple", "test_adam", "test_adam_multiple", "test_momentum", "test_momentum_multiple",
-    "test_nesterov_momentum",                   // ai.onnx.preview.training alone
-    "test_castlike_BFLOAT16_to_FLOAT_expanded", "test_castlike_FLOAT_to_BFLOAT16_expanded",  // input 'like': declared 3x4, stored as 1
+    "test_adagrad",
+    "test_adagrad_multiple",
+    "test_adam",
+    "test_adam_multiple",
+    "test_momentum",
+    "test_momentum_multiple",
+    "test_nesterov_momentum",  // ai.onnx.preview.training alone
+    "test_castlike_BFLOAT16_to_FLOAT_expanded",
+    "test_castlike_FLOAT_to_BFLOAT16_expanded",  // input 'like': declared 3x4, stored as 1
     "test_cast_FLOAT_to_BFLOAT16",  // ONNX 1.12's helper truncated; Cast-19 states round to nearest even, which emulation_test.cpp checks
 };
 
@@ -51,11 +63,16 @@ bool known_operator(const onnx::ModelProto& model) {
 /// The vectors were computed in the tensor's type: fp32 of a long sum, fp16 of a cast.
 double tolerance(const Tensor& want, double g) {
     switch (want.dtype) {
-        case DType::f32: return 1e-5 * std::fabs(g) + 1e-6;
-        case DType::f16: return 1e-3 * std::fabs(g) + 1e-6;
-        case DType::bf16: return 0;
-        case DType::f64: return 1e-12 * std::fabs(g) + 1e-12;
-        default: return 0;
+        case DType::f32:
+            return 1e-5 * std::fabs(g) + 1e-6;
+        case DType::f16:
+            return 1e-3 * std::fabs(g) + 1e-6;
+        case DType::bf16:
+            return 0;
+        case DType::f64:
+            return 1e-12 * std::fabs(g) + 1e-12;
+        default:
+            return 0;
     }
 }
 
@@ -87,8 +104,10 @@ void check_vector(const fs::path& folder, int& checked) {
             const Tensor rounded = to_tensor(got);
             for (std::int64_t i = 0; i < want.count(); ++i) {
                 const double w = want.value(i), g = rounded.value(i);
-                if (std::isnan(w) || std::isinf(w)) EXPECT_TRUE(std::isnan(w) ? std::isnan(g) : g == w) << name << " element " << i << ": " << g << " against " << w;
-                else ASSERT_LE(std::fabs(g - w), tolerance(want, w)) << name << " element " << i << ": " << g << " against " << w;
+                if (std::isnan(w) || std::isinf(w))
+                    EXPECT_TRUE(std::isnan(w) ? std::isnan(g) : g == w) << name << " element " << i << ": " << g << " against " << w;
+                else
+                    ASSERT_LE(std::fabs(g - w), tolerance(want, w)) << name << " element " << i << ": " << g << " against " << w;
             }
             ++checked;
         }

@@ -13,11 +13,16 @@ namespace assay::testing {
 
 inline int onnx_type(DType type) {
     switch (type) {
-        case DType::i8: return onnx::TensorProto::INT8;
-        case DType::u8: return onnx::TensorProto::UINT8;
-        case DType::i32: return onnx::TensorProto::INT32;
-        case DType::i64: return onnx::TensorProto::INT64;
-        default: return onnx::TensorProto::FLOAT;
+        case DType::i8:
+            return onnx::TensorProto::INT8;
+        case DType::u8:
+            return onnx::TensorProto::UINT8;
+        case DType::i32:
+            return onnx::TensorProto::INT32;
+        case DType::i64:
+            return onnx::TensorProto::INT64;
+        default:
+            return onnx::TensorProto::FLOAT;
     }
 }
 
@@ -51,7 +56,9 @@ public:
         model_->add_opset_import()->set_version(opset);
         model_->mutable_graph()->set_name("test");
     }
-    ModelBuilder& input(const std::string& name, DType type, const Shape& shape) { return info(model_->mutable_graph()->add_input(), name, type, shape); }
+    ModelBuilder& input(const std::string& name, DType type, const Shape& shape) {
+        return info(model_->mutable_graph()->add_input(), name, type, shape);
+    }
     ModelBuilder& output(const std::string& name, DType type = DType::f32, const Shape& shape = {}) {
         return info(model_->mutable_graph()->add_output(), name, type, shape);
     }

@@ -15,8 +15,8 @@
 namespace assay::golden {
 namespace {
 
-using testing::TempFolder;
 using testing::random_floats;
+using testing::TempFolder;
 
 Golden sample() {
     Golden golden;
@@ -151,8 +151,11 @@ TEST(CompareExact, FindsValuesShapesTypesAndMissingTensors) {
     const Tensor t = testing::floats({2}, {1.5f, 0.0f});
     const auto a = save("a.h5", {{"t", t}, {"u", t}});
     EXPECT_TRUE(compare_exact(a, save("same.h5", {{"t", t}, {"u", t}})).equal());
-    const auto one = [&](const char* file, const Tensor& other) { return compare_exact(a, save(file, {{"t", other}, {"u", t}})).differences.at(0); };
-    EXPECT_EQ(one("v.h5", testing::floats({2}, {1.5f, -0.0f})), "tensor 't' (group tensors): 1 of 2 elements differ, first at 1: 0 against -0");
+    const auto one = [&](const char* file, const Tensor& other) {
+        return compare_exact(a, save(file, {{"t", other}, {"u", t}})).differences.at(0);
+    };
+    EXPECT_EQ(one("v.h5", testing::floats({2}, {1.5f, -0.0f})),
+              "tensor 't' (group tensors): 1 of 2 elements differ, first at 1: 0 against -0");
     EXPECT_EQ(one("s.h5", testing::floats({1, 2}, {1.5f, 0.0f})), "tensor 't' (group tensors): shape 2 against 1x2");
     EXPECT_EQ(one("d.h5", testing::tensor<std::int32_t>(DType::i32, {2}, {1, 0})), "tensor 't' (group tensors): float32 against int32");
     EXPECT_FALSE(compare_exact(a, save("m.h5", {{"t", t}})).equal());

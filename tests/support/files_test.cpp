@@ -153,7 +153,9 @@ TEST(Files, AFullDiskUnderHdf5IsAnErrorAndLeavesNothing) {
     };
     for (const rlim_t limit : {0, 1, 100, 2048, 65'536, 300'000}) {
         const FileSizeLimit full(limit);
-        EXPECT_EQ(error_of(write).kind(), ErrorKind::io) << limit << " bytes";
+        const Error error = error_of(write);
+        EXPECT_EQ(error.kind(), ErrorKind::io) << limit << " bytes";
+        EXPECT_NE(std::string(error.what()).find("a.h5:"), std::string::npos) << "under its final name: " << error.what();
         EXPECT_EQ(entries(folder.path()), 0u) << limit << " bytes";
     }
     write();

@@ -66,7 +66,8 @@ TEST(OnnxFile, EveryTruncationIsAnErrorOrAShorterModelAndNeverACrash) {
 TEST(OnnxFile, NamesWhatTheContainerLacks) {
     onnx::ModelProto model = small_model();
     model.clear_opset_import();
-    EXPECT_NE(message_of([&] { parse_onnx(model.SerializeAsString(), "m.onnx"); }).find("m.onnx: no ai.onnx operator set"), std::string::npos);
+    EXPECT_NE(message_of([&] { parse_onnx(model.SerializeAsString(), "m.onnx"); }).find("m.onnx: no ai.onnx operator set"),
+              std::string::npos);
     model = small_model();
     model.clear_ir_version();
     EXPECT_NE(message_of([&] { parse_onnx(model.SerializeAsString(), "m"); }).find("ir_version"), std::string::npos);
@@ -115,7 +116,8 @@ TEST(OnnxFile, ExternalDataIsInlinedAndMayNotLeaveTheFolder) {
         Proto* w = model.mutable_graph()->mutable_initializer(0);
         w->clear_float_data();
         w->set_data_location(Proto::EXTERNAL);
-        for (const auto& [key, value] : std::map<std::string, std::string>{{"location", location}, {"offset", offset}, {"length", length}}) {
+        for (const auto& [key, value] :
+             std::map<std::string, std::string>{{"location", location}, {"offset", offset}, {"length", length}}) {
             auto* entry = w->add_external_data();
             entry->set_key(key);
             entry->set_value(value);

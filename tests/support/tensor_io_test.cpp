@@ -99,8 +99,8 @@ TEST(Npy, ReadsEveryByteOrderAndMemoryOrder) {
 
 TEST(Npy, WhatIsWrittenIsReadBack) {
     const TempFolder folder("assay_npy");
-    for (const DType type : {DType::f32, DType::f64, DType::f16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64,
-                             DType::u64, DType::boolean})
+    for (const DType type : {DType::f32, DType::f64, DType::f16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32,
+                             DType::i64, DType::u64, DType::boolean})
         for (const Shape& shape : {Shape{}, Shape{3}, Shape{2, 3}, Shape{0, 5}}) {
             Tensor t(type, shape);
             for (std::size_t i = 0; i < t.bytes.size(); ++i) t.bytes[i] = static_cast<std::byte>(i % 2);

@@ -12,7 +12,8 @@ Outputs batch_normalization(const Node& node) {
     if (x.rank() < 2) node.fail(fmt::format("input of shape {} needs N and C", to_string(x.shape)));
     const std::int64_t channels = x.shape[1];
     for (std::size_t i = 1; i < 5; ++i)
-        if (node.real(i).count() != channels) node.fail(fmt::format("input {} has {} elements, the input has {} channels", i, node.in(i).count(), channels));
+        if (node.real(i).count() != channels)
+            node.fail(fmt::format("input {} has {} elements, the input has {} channels", i, node.in(i).count(), channels));
     node.require("spatial", 1);
     node.require("training_mode", 0);
     node.real("momentum", 0.9f);  // only training uses it
@@ -30,7 +31,8 @@ Outputs batch_normalization(const Node& node) {
         const double r = num.round(x.at(i) * num.round(scale) + num.round(shift));
         y.f[static_cast<std::size_t>(i)] = r;
         if (node.bounds())
-            y.err[static_cast<std::size_t>(i)] = std::fabs(scale) * x.error(i) + rounding(scale * (std::fabs(x.at(i)) + x.error(i))) + rounding(shift) + rounding(r);
+            y.err[static_cast<std::size_t>(i)] =
+                std::fabs(scale) * x.error(i) + rounding(scale * (std::fabs(x.at(i)) + x.error(i))) + rounding(shift) + rounding(r);
     }
     return {std::move(y)};
 }

@@ -74,16 +74,21 @@ Outputs cast(const Node& node) {
         } else if (y.floating()) {
             const double v = x.at(i);
             Tensor narrow(to == DType::bf16 || to == DType::f16 ? to : DType::f64, {1});
-            if (to == DType::f16) narrow.as<std::uint16_t>()[0] = encode_f16(v);
-            else if (to == DType::bf16) narrow.as<std::uint16_t>()[0] = encode_bf16(v);
-            else narrow.as<double>()[0] = v;
+            if (to == DType::f16)
+                narrow.as<std::uint16_t>()[0] = encode_f16(v);
+            else if (to == DType::bf16)
+                narrow.as<std::uint16_t>()[0] = encode_bf16(v);
+            else
+                narrow.as<double>()[0] = v;
             y.f[at] = narrow.value(0);
         } else if (to == DType::boolean) {
             y.n[at] = x.f[at] != 0;
         } else {
             // Truncation toward zero; what does not fit is undefined in ONNX and saturates on this chip (DESIGN section 4).
             const double v = std::isnan(x.f[at]) ? 0.0 : std::trunc(x.f[at]);
-            y.n[at] = v >= static_cast<double>(highest(to)) ? highest(to) : v <= static_cast<double>(lowest(to)) ? lowest(to) : static_cast<std::int64_t>(v);
+            y.n[at] = v >= static_cast<double>(highest(to))  ? highest(to)
+                      : v <= static_cast<double>(lowest(to)) ? lowest(to)
+                                                             : static_cast<std::int64_t>(v);
         }
     }
     // An integer of more than 24 bits rounds when it becomes fp32; a float that becomes an integer may land on its neighbour.
@@ -92,8 +97,11 @@ Outputs cast(const Node& node) {
         for (std::int64_t i = 0; i < y.count(); ++i) {
             const double e = x.error(i), v = x.at(i);
             double& out = y.err[static_cast<std::size_t>(i)];
-            if (y.floating()) out = e + (!x.floating() && std::fabs(v) > 0x1p24 ? rounding(v) : 0.0);
-            else out = x.floating() ? std::max(std::fabs(std::trunc(v + e) - std::trunc(v)), std::fabs(std::trunc(v - e) - std::trunc(v))) : e;
+            if (y.floating())
+                out = e + (!x.floating() && std::fabs(v) > 0x1p24 ? rounding(v) : 0.0);
+            else
+                out =
+                    x.floating() ? std::max(std::fabs(std::trunc(v + e) - std::trunc(v)), std::fabs(std::trunc(v - e) - std::trunc(v))) : e;
         }
     }
     return {std::move(y)};

@@ -30,13 +30,14 @@ ConvolutionShape check_convolution(const Node& node, const Value& x, const Value
     s.channels = x.shape[1];
     s.filters = w.shape[0];
     if (s.groups < 1 || s.channels % s.groups || s.filters % s.groups || w.shape[1] != s.channels / s.groups)
-        node.fail(fmt::format("group={}: input {} and weights {} do not divide into groups", s.groups, to_string(x.shape), to_string(w.shape)));
+        node.fail(
+            fmt::format("group={}: input {} and weights {} do not divide into groups", s.groups, to_string(x.shape), to_string(w.shape)));
     s.window = read_window(node, Shape(x.shape.begin() + 2, x.shape.end()), Shape(w.shape.begin() + 2, w.shape.end()), false);
     return s;
 }
 
-Value convolve(const Value& x, const Value& w, const std::vector<double>& bias, const std::vector<double>& bias_err, const ConvolutionShape& s,
-               const Numerics& numerics) {
+Value convolve(const Value& x, const Value& w, const std::vector<double>& bias, const std::vector<double>& bias_err,
+               const ConvolutionShape& s, const Numerics& numerics) {
     const std::int64_t in_group = s.channels / s.groups, out_group = s.filters / s.groups, positions = s.window.positions;
     const auto order = k_order(in_group, s.window.taps, numerics.k_slab);
     const auto offsets = s.window.offsets();

@@ -15,7 +15,7 @@ ConvolutionShape check_convolution(const Node& node, const Value& x, const Value
 
 /// y (N, O, spatial...) = w * x + bias, elements of x and w as real numbers whatever their type; padding counts as 0. `bias` and `bias_err`
 /// have one element a filter or none.
-Value convolve(const Value& x, const Value& w, const std::vector<double>& bias, const std::vector<double>& bias_err, const ConvolutionShape& s,
-               const Numerics& numerics);
+Value convolve(const Value& x, const Value& w, const std::vector<double>& bias, const std::vector<double>& bias_err,
+               const ConvolutionShape& s, const Numerics& numerics);
 
 }  // namespace assay::golden::ops

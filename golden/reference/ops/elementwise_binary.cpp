@@ -65,7 +65,8 @@ Outputs fold(const Node& node, F value, N integer) {
     y.unrounded.clear();
     y.unrounded_err.clear();
     for (std::size_t i = 1; i < node.input_count(); ++i)
-        y = combine(node, y, node.in(i), value, [](const Pair& p, double) { return std::max(p.ea, p.eb); }, integer);
+        y = combine(
+            node, y, node.in(i), value, [](const Pair& p, double) { return std::max(p.ea, p.eb); }, integer);
     return {std::move(y)};
 }
 
@@ -76,7 +77,9 @@ Outputs add(const Node& node) {
     return {combine(
         node, node.in(0), node.in(1), [&](double a, double b) { return num.round(a + b); },
         [](const Pair& p, double r) { return p.ea + p.eb + rounding(r); },
-        [](std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); })};
+        [](std::int64_t a, std::int64_t b) {
+            return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+        })};
 }
 
 Outputs sub(const Node& node) {
@@ -84,7 +87,9 @@ Outputs sub(const Node& node) {
     return {combine(
         node, node.in(0), node.in(1), [&](double a, double b) { return num.round(a - b); },
         [](const Pair& p, double r) { return p.ea + p.eb + rounding(r); },
-        [](std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b)); })};
+        [](std::int64_t a, std::int64_t b) {
+            return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+        })};
 }
 
 Outputs mul(const Node& node) {
@@ -92,7 +97,9 @@ Outputs mul(const Node& node) {
     return {combine(
         node, node.in(0), node.in(1), [&](double a, double b) { return num.round(a * b); },
         [](const Pair& p, double r) { return std::fabs(p.a) * p.eb + std::fabs(p.b) * p.ea + p.ea * p.eb + rounding(r); },
-        [](std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)); })};
+        [](std::int64_t a, std::int64_t b) {
+            return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+        })};
 }
 
 Outputs div(const Node& node) {
@@ -136,7 +143,8 @@ Outputs pow(const Node& node) {
         node, x, y, [&](double a, double b) { return num.round(std::pow(a, b)); },
         [](const Pair& p, double r) {
             if (p.b == 2 && p.eb == 0) return 2 * std::fabs(p.a) * p.ea + p.ea * p.ea + rounding(r);  // the chip squares by multiplying
-            if (p.b == 0.5 && p.eb == 0) return r - std::sqrt(std::max(0.0, p.a - p.ea)) + rounding(r);  // concave: the lower end is further
+            if (p.b == 0.5 && p.eb == 0)
+                return r - std::sqrt(std::max(0.0, p.a - p.ea)) + rounding(r);  // concave: the lower end is further
             // exp2(b log2 a): log2's error and the product's rounding move the result by |b log2 a| ln 2 times as much.
             const double log = std::fabs(std::log(std::fabs(p.a)));
             const double relative = std::fabs(p.b) * p.ea / std::max(std::fabs(p.a) - p.ea, kFlush) + log * p.eb +

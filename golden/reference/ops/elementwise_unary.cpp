@@ -103,9 +103,10 @@ Outputs tanh(const Node& node) {
             return std::copysign(num.round(num.round(1 - t) / num.round(1 + t)), x);
         },
         [](double x, double e, double y) {
-            // y = (1-t)/(1+t), t = exp(-2|x|): an error of t reaches y times 2t/(1+t)^2 <= 1/2; near 0 the subtraction leaves it absolute.
-            const double t = std::exp(-2 * std::fabs(x));
-            return std::min(2.0, e) + 2 * t / ((1 + t) * (1 + t)) * exp_relative(2 * x) + 3 * rounding(y) + kU32 * t;
+            // y = 1 - 2/(1+t), t = exp(2x): a relative error of t reaches y times 2t/(1+t)^2, the sum and the quotient round 2/(1+t) once
+            // each, and near 0 the subtraction leaves all that absolute. (1-s)/(1+s) with s = exp(-2|x|) stays within it as well.
+            const double t = std::exp(-2 * std::fabs(x)), quotient = 2 / (1 + std::exp(2 * x));
+            return std::min(2.0, e) + 2 * t / ((1 + t) * (1 + t)) * exp_relative(2 * x) + 2 * kU32 * quotient + 3 * rounding(y);
         });
 }
 
@@ -124,12 +125,14 @@ Outputs sqrt(const Node& node) {
 
 Outputs neg(const Node& node) {
     if (!node.in(0).floating()) return map_integers(node, [](std::int64_t v) { return -v; });
-    return map(node, [](double x) { return -x; }, keep);
+    return map(
+        node, [](double x) { return -x; }, keep);
 }
 
 Outputs abs(const Node& node) {
     if (!node.in(0).floating()) return map_integers(node, [](std::int64_t v) { return v < 0 ? -v : v; });
-    return map(node, [](double x) { return std::fabs(x); }, keep);
+    return map(
+        node, [](double x) { return std::fabs(x); }, keep);
 }
 
 Outputs floor(const Node& node) {

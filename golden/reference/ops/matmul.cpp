@@ -18,9 +18,7 @@ Operand operand(const Value& v, std::int64_t first, std::int64_t rows, std::int6
     return out;
 }
 
-Operand transposed(const Operand& in) {
-    return {Matrix(in.value.transpose()), in.err.size() ? Matrix(in.err.transpose()) : Matrix()};
-}
+Operand transposed(const Operand& in) { return {Matrix(in.value.transpose()), in.err.size() ? Matrix(in.err.transpose()) : Matrix()}; }
 
 }  // namespace
 
@@ -62,12 +60,14 @@ Outputs matmul(const Node& node) {
 
 Outputs gemm(const Node& node) {
     const Value &a = node.real(0), &b = node.real(1);
-    if (a.rank() != 2 || b.rank() != 2) node.fail(fmt::format("operands {} and {} must be matrices", to_string(a.shape), to_string(b.shape)));
+    if (a.rank() != 2 || b.rank() != 2)
+        node.fail(fmt::format("operands {} and {} must be matrices", to_string(a.shape), to_string(b.shape)));
     const double alpha = node.real("alpha", 1.0f), beta = node.real("beta", 1.0f);
     Operand x = operand(a, 0, a.shape[0], a.shape[1]), w = operand(b, 0, b.shape[0], b.shape[1]);
     if (node.integer("transA", 0)) x = transposed(x);
     if (node.integer("transB", 0)) w = transposed(w);
-    if (x.value.cols() != w.value.rows()) node.fail(fmt::format("inner dimensions of {} and {} differ", to_string(a.shape), to_string(b.shape)));
+    if (x.value.cols() != w.value.rows())
+        node.fail(fmt::format("inner dimensions of {} and {} differ", to_string(a.shape), to_string(b.shape)));
     const Numerics& num = node.numerics();
     Product product = multiply(x, w, num, false);
     const Eigen::Index rows = product.value.rows(), cols = product.value.cols();
@@ -83,7 +83,8 @@ Outputs gemm(const Node& node) {
         if (c.rank() > 2) node.fail(fmt::format("C of shape {} has more than two dimensions", to_string(c.shape)));
         std::vector<std::int64_t> index;
         try {
-            if (broadcast(c.shape, y.shape) != y.shape) node.fail(fmt::format("C of shape {} does not broadcast to {}", to_string(c.shape), to_string(y.shape)));
+            if (broadcast(c.shape, y.shape) != y.shape)
+                node.fail(fmt::format("C of shape {} does not broadcast to {}", to_string(c.shape), to_string(y.shape)));
             index = broadcast_index(c.shape, y.shape);
         } catch (const Error& error) {
             node.fail(error.what());

@@ -52,11 +52,14 @@ Outputs concat(const Node& node) {
     bool err = false, unrounded = false, unrounded_err = false;
     for (std::size_t i = 0; i < node.input_count(); ++i) {
         Shape other = node.in(i).shape;
-        if (node.in(i).dtype != first.dtype) node.fail(fmt::format("input {} is {}, the first is {}", i, name_of(node.in(i).dtype), name_of(first.dtype)));
-        if (other.size() != shape.size()) node.fail(fmt::format("input {} has shape {}, the first {}", i, to_string(other), to_string(first.shape)));
+        if (node.in(i).dtype != first.dtype)
+            node.fail(fmt::format("input {} is {}, the first is {}", i, name_of(node.in(i).dtype), name_of(first.dtype)));
+        if (other.size() != shape.size())
+            node.fail(fmt::format("input {} has shape {}, the first {}", i, to_string(other), to_string(first.shape)));
         shape[axis] += other[axis];
         other[axis] = first.shape[axis];
-        if (other != first.shape) node.fail(fmt::format("input {} has shape {}, the first {}", i, to_string(node.in(i).shape), to_string(first.shape)));
+        if (other != first.shape)
+            node.fail(fmt::format("input {} has shape {}, the first {}", i, to_string(node.in(i).shape), to_string(first.shape)));
         err |= !node.in(i).err.empty();
         unrounded |= !node.in(i).unrounded.empty();
         unrounded_err |= !node.in(i).unrounded_err.empty();
@@ -74,8 +77,10 @@ Outputs concat(const Node& node) {
             const std::int64_t run = x.count() / outer;
             for (std::int64_t j = 0; j < run; ++j, ++to) {
                 const auto from = static_cast<std::size_t>(o * run + j), at = static_cast<std::size_t>(to);
-                if (y.floating()) y.f[at] = x.f[from];
-                else y.n[at] = x.n[from];
+                if (y.floating())
+                    y.f[at] = x.f[from];
+                else
+                    y.n[at] = x.n[from];
                 if (err) y.err[at] = x.error(static_cast<std::int64_t>(from));
                 if (unrounded) y.unrounded[at] = x.unrounded.empty() ? x.at(static_cast<std::int64_t>(from)) : x.unrounded[from];
                 if (unrounded_err && !x.unrounded_err.empty()) y.unrounded_err[at] = x.unrounded_err[from];
@@ -103,7 +108,8 @@ Outputs slice(const Node& node) {
     }
     if (steps.empty()) steps.assign(starts.size(), 1);
     if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
-        node.fail(fmt::format("{} starts, {} ends, {} axes, {} steps: must be as many of each", starts.size(), ends.size(), axes.size(), steps.size()));
+        node.fail(fmt::format("{} starts, {} ends, {} axes, {} steps: must be as many of each", starts.size(), ends.size(), axes.size(),
+                              steps.size()));
     const auto strides = strides_of(x.shape);
     Shape shape = x.shape;
     struct Walk {
@@ -113,9 +119,12 @@ Outputs slice(const Node& node) {
     for (std::size_t i = 0; i < starts.size(); ++i) {
         const auto d = static_cast<std::size_t>(node.axis(axes[i], x.rank()));
         const std::int64_t dim = x.shape[d];
-        if (steps[i] == 0 || steps[i] == std::numeric_limits<std::int64_t>::min()) node.fail(fmt::format("step {} is not allowed", steps[i]));
+        if (steps[i] == 0 || steps[i] == std::numeric_limits<std::int64_t>::min())
+            node.fail(fmt::format("step {} is not allowed", steps[i]));
         // Negative positions count from the end; both ends are clamped to the dimension (Slice-13).
-        const auto position = [&](std::int64_t v, std::int64_t low, std::int64_t high) { return std::clamp(v < 0 ? v + dim : v, low, high); };
+        const auto position = [&](std::int64_t v, std::int64_t low, std::int64_t high) {
+            return std::clamp(v < 0 ? v + dim : v, low, high);
+        };
         if (dim == 0) continue;
         const bool forward = steps[i] > 0;
         const std::int64_t first = forward ? position(starts[i], 0, dim) : position(starts[i], 0, dim - 1);
@@ -156,7 +165,8 @@ Outputs gather(const Node& node) {
 Outputs pad(const Node& node) {
     const Value& x = node.in(0);
     const std::string mode = node.text("mode", "constant");
-    if (mode != "constant" && mode != "edge" && mode != "reflect") node.fail(fmt::format("mode=\"{}\" is not supported; use constant, edge or reflect", mode));
+    if (mode != "constant" && mode != "edge" && mode != "reflect")
+        node.fail(fmt::format("mode=\"{}\" is not supported; use constant, edge or reflect", mode));
     std::vector<std::int64_t> pads, axes(x.shape.size());
     std::iota(axes.begin(), axes.end(), 0);
     double fill = 0;
@@ -168,7 +178,8 @@ Outputs pad(const Node& node) {
         if (node.has(2)) fill = node.scalar(2);
         if (node.version() >= 18 && node.has(3)) axes = node.integers(3);
     }
-    if (pads.size() != 2 * axes.size()) node.fail(fmt::format("{} pads for {} dimensions, needs two a dimension", pads.size(), axes.size()));
+    if (pads.size() != 2 * axes.size())
+        node.fail(fmt::format("{} pads for {} dimensions, needs two a dimension", pads.size(), axes.size()));
     std::vector<std::int64_t> before(x.shape.size(), 0);
     Shape shape = x.shape;
     for (std::size_t i = 0; i < axes.size(); ++i) {

@@ -66,7 +66,8 @@ Outputs maximum(const Node& node, const Value& x, Window window) {
             const std::int64_t to = plane * positions + position;
             // A window of padding alone: the identity of max.
             p.out.set(to, best >= 0 ? x.at(best) : x.floating() ? -HUGE_VAL : static_cast<double>(lowest(x.dtype)));
-            if (!p.out.err.empty()) p.out.err[static_cast<std::size_t>(to)] = err;
+            if (!p.out.err.empty())
+                p.out.err[static_cast<std::size_t>(to)] = err;
             else if (!p.out.floating() && err > 0) {
                 p.out.err.resize(p.out.n.size());
                 p.out.err[static_cast<std::size_t>(to)] = err;
@@ -99,7 +100,8 @@ Outputs average(const Node& node, const Value& x, Window window, bool include_pa
             const auto to = static_cast<std::size_t>(plane * positions + position);
             p.out.f[to] = num.round(sum / divisor);
             // Division, or multiplication by a rounded reciprocal: two roundings at most.
-            if (node.bounds()) p.out.err[to] = (err + sum_error(static_cast<double>(inside), sum_abs)) / divisor + 2 * rounding(sum / divisor);
+            if (node.bounds())
+                p.out.err[to] = (err + sum_error(static_cast<double>(inside), sum_abs)) / divisor + 2 * rounding(sum / divisor);
         }
     return {std::move(p.out)};
 }

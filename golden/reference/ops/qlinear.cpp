@@ -44,7 +44,8 @@ void requantise(const Node& node, Value& y, std::int64_t i, double sum, double s
 Outputs conv_integer(const Node& node) {
     const Value &x = integer_input(node, 0), &w = integer_input(node, 1);
     const ConvolutionShape s = check_convolution(node, x, w);
-    const PerAxis x_zero(node, optional(node, 2), 0, x.shape, 0, "x_zero_point"), w_zero(node, optional(node, 3), 0, w.shape, 0, "w_zero_point");
+    const PerAxis x_zero(node, optional(node, 2), 0, x.shape, 0, "x_zero_point"),
+        w_zero(node, optional(node, 3), 0, w.shape, 0, "w_zero_point");
     return to_int32(convolve(centred(x, x_zero), centred(w, w_zero), {}, {}, s, integers(node)));
 }
 
@@ -63,7 +64,8 @@ Outputs qlinear_conv(const Node& node) {
     std::vector<double> bias;
     if (node.has(8)) {
         if (node.in(8).dtype != DType::i32 || node.in(8).count() != s.filters)
-            node.fail(fmt::format("bias is {} of shape {}, must be int32 with {} elements", name_of(node.in(8).dtype), to_string(node.in(8).shape), s.filters));
+            node.fail(fmt::format("bias is {} of shape {}, must be int32 with {} elements", name_of(node.in(8).dtype),
+                                  to_string(node.in(8).shape), s.filters));
         bias.assign(node.in(8).n.begin(), node.in(8).n.end());
     }
     const Value sums = convolve(centred(x, x_zero), centred(w, w_zero), bias, {}, s, integers(node));
@@ -76,7 +78,8 @@ Outputs qlinear_conv(const Node& node) {
 Outputs qlinear_matmul(const Node& node) {
     const Value &a = integer_input(node, 0), &b = integer_input(node, 3);
     const std::int64_t row_axis = std::max<std::int64_t>(0, a.rank() - 2);
-    const PerAxis a_zero(node, &node.in(2), 0, a.shape, row_axis, "a_zero_point"), b_zero(node, &node.in(5), 0, b.shape, b.rank() - 1, "b_zero_point");
+    const PerAxis a_zero(node, &node.in(2), 0, a.shape, row_axis, "a_zero_point"),
+        b_zero(node, &node.in(5), 0, b.shape, b.rank() - 1, "b_zero_point");
     const Value sums = matrix_product(node, centred(a, a_zero), centred(b, b_zero), integers(node));
     Value y = quantised_value(node, node.in(7).dtype, sums.shape);
     const PerAxis a_scale(node, &node.real(1), 1, sums.shape, std::max<std::int64_t>(0, sums.rank() - 2), "a_scale");

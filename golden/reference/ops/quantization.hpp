@@ -9,7 +9,9 @@ class PerAxis {
 public:
     /// `parameter` null: every value is `otherwise`. Fails unless it has one element, or shape[axis] elements in one dimension.
     PerAxis(const Node& node, const Value* parameter, double otherwise, const Shape& shape, std::int64_t axis, const char* what);
-    double at(std::int64_t element) const { return values_.size() == 1 ? values_[0] : values_[static_cast<std::size_t>(element / inner_) % values_.size()]; }
+    double at(std::int64_t element) const {
+        return values_.size() == 1 ? values_[0] : values_[static_cast<std::size_t>(element / inner_) % values_.size()];
+    }
 
 private:
     std::vector<double> values_;
@@ -18,8 +20,8 @@ private:
 
 /// An empty quantised tensor with its planes; `type` must be an integer of at most 16 bits.
 Value quantised_value(const Node& node, DType type, Shape shape);
-/// Rounds `scaled` (real value over scale) half to even, adds the zero point and saturates, keeping the unrounded value. `scaled_err` bounds
-/// the chip's scaled value; where the interval reaches over a rounding boundary the result may honestly differ by what lies across.
+/// Rounds `scaled` (real value over scale) half to even, adds the zero point and saturates, keeping the unrounded value. `scaled_err`
+/// bounds the chip's scaled value; where the interval reaches over a rounding boundary the result may honestly differ by what lies across.
 void quantise(Value& out, std::int64_t i, double scaled, double scaled_err, double zero_point, bool bounds);
 
 /// Integer elements less their zero point, as real numbers (exact).

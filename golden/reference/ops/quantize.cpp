@@ -27,17 +27,19 @@ PerAxis::PerAxis(const Node& node, const Value* parameter, double otherwise, con
         return;
     }
     const auto count = parameter->count();
-    const bool fits = count == 1 || (parameter->rank() == 1 && axis < static_cast<std::int64_t>(shape.size()) && count == shape[static_cast<std::size_t>(axis)]);
+    const bool fits = count == 1 || (parameter->rank() == 1 && axis < static_cast<std::int64_t>(shape.size()) &&
+                                     count == shape[static_cast<std::size_t>(axis)]);
     if (!fits)
-        node.fail(fmt::format("{} of shape {} for a tensor of shape {}, axis {}: must be one element or one an index", what, to_string(parameter->shape),
-                              to_string(shape), axis));
+        node.fail(fmt::format("{} of shape {} for a tensor of shape {}, axis {}: must be one element or one an index", what,
+                              to_string(parameter->shape), to_string(shape), axis));
     for (std::int64_t i = 0; i < count; ++i) values_.push_back(parameter->at(i));
     if (count > 1)
         for (std::size_t d = static_cast<std::size_t>(axis) + 1; d < shape.size(); ++d) inner_ *= shape[d];
 }
 
 Value quantised_value(const Node& node, DType type, Shape shape) {
-    if (is_float(type) || size_of(type) > 2 || type == DType::boolean) node.fail(fmt::format("quantised type {} is not supported", name_of(type)));
+    if (is_float(type) || size_of(type) > 2 || type == DType::boolean)
+        node.fail(fmt::format("quantised type {} is not supported", name_of(type)));
     Value out(type, std::move(shape));
     out.unrounded.resize(out.n.size());
     if (node.bounds()) {
@@ -49,7 +51,9 @@ Value quantised_value(const Node& node, DType type, Shape shape) {
 
 void quantise(Value& out, std::int64_t i, double scaled, double scaled_err, double zero_point, bool bounds) {
     const auto low = static_cast<double>(lowest(out.dtype)), high = static_cast<double>(highest(out.dtype));
-    const auto round = [&](double v) { return std::isnan(v) ? std::clamp(zero_point, low, high) : std::clamp(std::nearbyint(v) + zero_point, low, high); };
+    const auto round = [&](double v) {
+        return std::isnan(v) ? std::clamp(zero_point, low, high) : std::clamp(std::nearbyint(v) + zero_point, low, high);
+    };
     const auto at = static_cast<std::size_t>(i);
     const double q = round(scaled);
     out.n[at] = static_cast<std::int64_t>(q);
@@ -86,7 +90,8 @@ Outputs quantize_linear(const Node& node) {
 
 Outputs dequantize_linear(const Node& node) {
     const Value& x = node.in(0);
-    if (x.floating() || size_of(x.dtype) > 4) node.fail(fmt::format("input is {}, must be an integer of at most 32 bits", name_of(x.dtype)));
+    if (x.floating() || size_of(x.dtype) > 4)
+        node.fail(fmt::format("input is {}, must be an integer of at most 32 bits", name_of(x.dtype)));
     const std::int64_t axis = parameter_axis(node, x);
     if (node.version() >= 23) node.require("output_dtype", 0);
     const PerAxis scale(node, &node.real(1), 1, x.shape, axis, "x_scale");

@@ -30,7 +30,8 @@ Outputs reshape(const Node& node) {
     std::int64_t known = 1, free = -1;
     for (std::size_t d = 0; d < shape.size(); ++d) {
         if (shape[d] == 0 && !allow_zero) {
-            if (d >= x.shape.size()) node.fail(fmt::format("shape entry {} is 0 (copy), the input {} has no such dimension", d, to_string(x.shape)));
+            if (d >= x.shape.size())
+                node.fail(fmt::format("shape entry {} is 0 (copy), the input {} has no such dimension", d, to_string(x.shape)));
             shape[d] = x.shape[d];
         }
         if (shape[d] == -1) {
@@ -45,7 +46,8 @@ Outputs reshape(const Node& node) {
         shape[static_cast<std::size_t>(free)] = x.count() / known;
         known = x.count();
     }
-    if (known != x.count()) node.fail(fmt::format("input {} has {} elements, shape {} needs {}", to_string(x.shape), x.count(), to_string(shape), known));
+    if (known != x.count())
+        node.fail(fmt::format("input {} has {} elements, shape {} needs {}", to_string(x.shape), x.count(), to_string(shape), known));
     return {x.reshaped(shape)};
 }
 

@@ -47,9 +47,12 @@ Outputs softmax(const Node& node) {
     const auto axis = static_cast<std::size_t>(x.rank() == 0 ? 0 : node.axis(given, x.rank()));
     std::int64_t outer = 1, inner = 1, length = 1;
     for (std::size_t d = 0; d < x.shape.size(); ++d) {
-        if (d < axis) outer *= x.shape[d];
-        else if (d == axis || flattens) length *= x.shape[d];
-        else inner *= x.shape[d];
+        if (d < axis)
+            outer *= x.shape[d];
+        else if (d == axis || flattens)
+            length *= x.shape[d];
+        else
+            inner *= x.shape[d];
     }
     if (length > 0)
         for (std::int64_t o = 0; o < outer; ++o)
