@@ -100,7 +100,11 @@ void leave_files(SessionReport& report, const SessionOptions& options) {
         switchover::write_perfetto(options.trace_path, report.program, report.run, static_cast<double>(report.chip.clock_mhz));
         report.artifacts.push_back(options.trace_path);
     }
-    if (!options.target_options.wave_path.empty()) report.artifacts.push_back(options.target_options.wave_path);
+    if (const std::string& wave = options.target_options.wave_path; !wave.empty()) {
+        report.artifacts.push_back(wave);
+        if (std::error_code error; fs::file_size(wave, error) == 0)
+            report.judgement.warnings.push_back(fmt::format("{}: empty: the RTL unit did not run in these cycles (counted from power-on); widen --wave-from and --wave-for", wave));
+    }
     if (options.out_dir.empty()) return;
     const fs::path out = options.out_dir;
     write_tensors(out / "tensors.h5", report);

@@ -59,7 +59,7 @@ void setup_run(CLI::App& app, Command& chosen) {
     command->add_option("--json", options->json, "Write the verdict as JSON to FILE, or to standard output with -");
     command->add_option("--trace", session.trace_path, "Write a Perfetto trace: one track an engine, one slice a descriptor");
     command->add_option("--wave", session.target_options.wave_path, "Write waves of the RTL unit (FST); hybrid targets only");
-    command->add_option("--wave-from", session.target_options.wave_from, "First cycle of the waves");
+    command->add_option("--wave-from", session.target_options.wave_from, "First cycle of the waves, counted from power-on");
     command->add_option("--wave-for", session.target_options.wave_count, "Number of cycles of waves; 0: to the end");
     command->add_flag("--sanitize", session.run.sanitize, "Find races, uninitialised reads, out-of-range accesses and deadlocks");
     command->add_option("--fault", options->faults, std::string("Plant a fault (repeatable):\n") + simkernel::kFaultGrammar);
