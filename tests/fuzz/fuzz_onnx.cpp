@@ -11,7 +11,7 @@ std::vector<std::string> seeds() {
     model.set_ir_version(7);
     model.add_opset_import()->set_version(13);
     onnx::GraphProto& graph = *model.mutable_graph();
-    graph.add_output()->set_name("y");
+    graph.add_output()->set_name(std::string("y"));
     using Proto = onnx::TensorProto;
     const auto initializer = [&](Proto::DataType type, std::vector<std::int64_t> dims) -> Proto& {
         Proto& t = *graph.add_initializer();
@@ -31,9 +31,9 @@ std::vector<std::string> seeds() {
     initializer(Proto::FLOAT, {0, 3});
     onnx::NodeProto& node = *graph.add_node();
     node.set_op_type("Constant");
-    *node.add_output() = "y";
+    node.add_output(std::string("y"));
     onnx::AttributeProto& value = *node.add_attribute();
-    value.set_name("value");
+    value.set_name(std::string("value"));
     value.set_type(onnx::AttributeProto::TENSOR);
     *value.mutable_t() = graph.initializer(0);
     return {model.SerializeAsString()};
