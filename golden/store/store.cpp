@@ -69,7 +69,7 @@ void read_group(const Hdf5File& file, const char* group, const Json& hashes, Tak
             else
                 take(name, std::move(tensor));
         } catch (const Error& error) {
-            problem(fmt::format("{}: tensor '{}': {}", where, name, error.what()));
+            problem(error.what());  // names the file and the tensor
         }
     }
     for (const std::string& name : file.tensor_names(group))
