@@ -159,9 +159,9 @@ Values Reference::run_mode(const std::map<std::string, Tensor>& inputs, Mode mod
             problems.push_back(fmt::format("{}: {}", name_, error.what()));
         }
     }
-    for (const auto& [name, tensor] : inputs) {
-        const bool taken = std::any_of(inputs_.begin(), inputs_.end(), [&](const InputInfo& info) { return info.name == name; });
-        if (!taken) problems.push_back(fmt::format("{}: input '{}': the model has no such input", name_, name));
+    for (const auto& given : inputs) {
+        const bool taken = std::any_of(inputs_.begin(), inputs_.end(), [&](const InputInfo& info) { return info.name == given.first; });
+        if (!taken) problems.push_back(fmt::format("{}: input '{}': the model has no such input", name_, given.first));
     }
     if (!problems.empty()) throw Error(ErrorKind::bad_input, fmt::format("{}", fmt::join(problems, "\n")));
     for (int i = 0; i < node_count(); ++i) {

@@ -105,7 +105,7 @@ void emit_expr(Emitter& emitter, const Expr& source, const VectorShape& shape, c
                 "an expression's result must be its last op");
     const auto segments = split(expr);
     for (std::size_t s = 0; s < segments.size(); ++s) {
-        const auto [begin, end] = segments[s];
+        const std::size_t begin = segments[s].begin, end = segments[s].end;  // clang 14 captures no structured binding
         const bool last = s + 1 == segments.size();
         const Needs needs = needs_of(expr, begin, end);
         simkernel::VectorFields f;
