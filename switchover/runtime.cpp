@@ -98,6 +98,15 @@ void require_legal(const Program& program, const ChipConfig& chip) {
     throw Error(ErrorKind::bad_input, fmt::format("{}\nthe program is not legal; compile the model again", fmt::join(lines, "\n")));
 }
 
+/// The hooks die with the run, however it ends: the target must not keep them.
+struct HookGuard {
+    Target& target;
+    bool watched;
+    ~HookGuard() {
+        if (watched) (void)target.set_hooks(nullptr);
+    }
+};
+
 }  // namespace
 
 Status Runtime::write(DeviceAddr addr, std::span<const std::byte> bytes) {
@@ -263,6 +272,7 @@ Result<RunResult> Runtime::run(const Program& original, const std::map<std::stri
         sanitizer = std::make_unique<Sanitizer>(*chip, &plan);
     }
     JobHooks* hooks = sanitizer ? static_cast<JobHooks*>(sanitizer.get()) : &plan;
+    const HookGuard unhook{target_, watched};
     if (watched) ASSAY_TRY(target_.set_hooks(hooks));
     ASSAY_TRY(load(program, inputs, options, at, sanitizer.get()));
     const auto began = std::chrono::steady_clock::now();
@@ -272,7 +282,6 @@ Result<RunResult> Runtime::run(const Program& original, const std::map<std::stri
     const std::uint64_t deadline = options.deadline_cycles ? options.deadline_cycles : 100'000'000 + 1'000'000 * program.descriptors.size();
     const Status waited = wait(sequence.value(), deadline);
     result.device_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    if (watched) ASSAY_TRY(target_.set_hooks(nullptr));
     if (sanitizer) result.findings = sanitizer->findings();
     if (!waited.ok()) return waited.error();
     ASSAY_TRY(collect(program, options, at, result));

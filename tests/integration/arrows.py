@@ -49,7 +49,7 @@ LIBRARY_AREA = {
 }
 # Third parties as CMake names them -> areas that may link them.
 LIBRARY_THIRD_PARTY = {
-    "assay_systemc_lib": ["systemc"], "assay_systemc_seam": ["rtl_models"], "assay_verilated": ["rtl_models"],
+    "assay_systemc_lib": ["systemc"], "assay_verilated": ["rtl_models"],
     "assay_onnx": ["support", "workloads", "golden/reference", "campaign"], "Eigen3::Eigen": ["golden/reference"],
     "Boost::headers": ["workloads"], "Boost::graph": ["workloads"], "PkgConfig::HDF5": ["support"],
 }
