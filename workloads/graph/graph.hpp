@@ -10,6 +10,10 @@
 
 #include "support/tensor.hpp"
 
+namespace onnx {
+class NodeProto;
+}
+
 namespace assay::workloads {
 
 using ValueId = int;
@@ -39,6 +43,7 @@ struct Value {
     DType dtype = DType::f32;
     Shape shape;
     bool known = false;                      ///< dtype and shape are valid
+    bool dynamic = false;                    ///< known, but for a shape that depends on data: the value lives on the host only
     std::shared_ptr<const Tensor> constant;  ///< set when known at compile time
     /// Initialiser whose elements `constant` holds in the same row-major order ("" when derived): fault injection names it.
     std::string origin;
@@ -56,7 +61,8 @@ struct Node {
     std::map<std::string, Attribute> attributes;
     std::vector<ValueId> inputs;  ///< kNoValue for an absent optional input
     std::vector<ValueId> outputs;
-    bool folded = false;  ///< its outputs are compile-time constants
+    std::shared_ptr<const onnx::NodeProto> proto;  ///< as in the model: what a host step executes
+    bool folded = false;                           ///< its outputs are compile-time constants
 
     bool has(const std::string& key) const { return attributes.contains(key); }
     std::int64_t integer(const std::string& key, std::int64_t otherwise) const;

@@ -138,6 +138,7 @@ Graph import_model(const onnx::ModelProto& model, const ModelSource& source, con
     for (int i = 0; i < proto.node_size(); ++i) {
         const auto& p = proto.node(i);
         Node n;
+        n.proto = std::make_shared<const onnx::NodeProto>(p);
         n.index = i;
         n.op = p.op_type();
         n.domain = p.domain() == "ai.onnx" ? "" : p.domain();
