@@ -28,7 +28,7 @@ std::string layer_rows(const SessionReport& r) {
         const simkernel::Layer& layer = r.program.layers[i];
         const std::uint64_t cycles = i < r.run.layer_cycles.size() ? r.run.layer_cycles[i] : 0;
         const double share = r.run.cycles ? 100.0 * static_cast<double>(cycles) / static_cast<double>(r.run.cycles) : 0;
-        const golden::TensorVerdict* t = i < r.judgement.tensors.size() ? &r.judgement.tensors[i] : nullptr;
+        const golden::TensorVerdict* t = r.judgement.of_layer(i);
         rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=n>{}</td><td class=n>{}</td>"
                             "<td class=n>{}</td><td class=n>{:.1f}</td><td><div class=bar style=\"width:{:.0f}px\"></div></td><td>{}</td></tr>\n",
                             escape(layer.name), escape(layer.op), t ? escape(t->shape) : "", layer.precision, t ? mark(t->verdict) : "",
@@ -85,7 +85,7 @@ std::string to_html(const SessionReport& r) {
             layer_rows(r) + "</table>\n";
     html += "<h2>Engines</h2><table><tr><th>engine";
     for (const std::string_view name : simkernel::kCounterNames) html += fmt::format("<th>{}", name);
-    html += "</tr>\n" + engine_rows(r) + "</table>\n<p>Host fallback: " + (r.program.fallback.empty() ? std::string("none") : std::to_string(r.program.fallback.size())) + "</p></html>\n";
+    html += "</tr>\n" + engine_rows(r) + "</table>\n<p>Host fallback: " + escape(fallback_text(r.program)) + "</p></html>\n";
     return html;
 }
 

@@ -1,6 +1,7 @@
 // verdict.json. Equal runs give equal bytes apart from seconds, memory and paths.
 #include <cmath>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "campaign/session.hpp"
@@ -44,7 +45,21 @@ json counters_json(const SessionReport& report) {
     return counters;
 }
 
+json fallback_json(const simkernel::Program& program) {
+    json list = json::array();
+    for (const simkernel::HostStep& step : program.host_steps) {
+        const simkernel::Layer& layer = program.layers[step.layer];
+        list.push_back({{"name", layer.name}, {"op", layer.op}, {"nodes", layer.nodes}, {"outputs", layer.outputs}, {"operations", layer.operations}, {"reason", step.reason}});
+    }
+    return list;
+}
+
 }  // namespace
+
+std::string fallback_text(const simkernel::Program& program) {
+    if (program.host_steps.empty()) return "none";
+    return fmt::format("{} steps on the host, {:.2f} % of the arithmetic", program.host_steps.size(), 100 * simkernel::host_share(program));
+}
 
 std::string to_json(const SessionReport& r) {
     std::uint64_t macs = 0;
@@ -53,7 +68,7 @@ std::string to_json(const SessionReport& r) {
         const simkernel::Layer& layer = r.program.layers[i];
         macs += layer.macs;
         layers.push_back({{"name", layer.name}, {"op", layer.op}, {"precision", layer.precision}, {"macs", layer.macs}, {"mapping", layer.mapping},
-                          {"output", layer.output}, {"cycles", i < r.run.layer_cycles.size() ? json(r.run.layer_cycles[i]) : json(nullptr)}});
+                          {"outputs", layer.outputs}, {"operations", layer.operations}, {"cycles", i < r.run.layer_cycles.size() ? json(r.run.layer_cycles[i]) : json(nullptr)}});
     }
     json tensors = json::array(), outputs = json::array(), findings = json::array();
     for (const golden::TensorVerdict& t : r.judgement.tensors) tensors.push_back(tensor_json(t));
@@ -76,7 +91,7 @@ std::string to_json(const SessionReport& r) {
              {"faults", r.faults},
              {"cycles", r.run.cycles},
              {"cycles_basis", "uncalibrated: the error of the modelled cycles against whole-core RTL is not measured yet"},
-             {"seconds", {{"import", r.seconds.import}, {"compile", r.seconds.compile}, {"golden", r.seconds.golden}, {"device", r.seconds.device},
+             {"seconds", {{"import", r.seconds.import}, {"compile", r.seconds.compile}, {"golden", r.seconds.golden}, {"device", r.seconds.device}, {"host", r.run.host_seconds},
                           {"judge", r.seconds.judge}, {"total", r.seconds.total}}},
              {"peak_rss_bytes", r.peak_rss_bytes},
              {"macs", macs},
@@ -84,7 +99,8 @@ std::string to_json(const SessionReport& r) {
              {"outputs", outputs},
              {"tensors", tensors},
              {"layers", layers},
-             {"fallback", r.program.fallback},
+             {"fallback", fallback_json(r.program)},
+             {"host_share", simkernel::host_share(r.program)},
              {"findings", findings},
              {"corrupt_constants", corrupt},
              {"counters", counters_json(r)},

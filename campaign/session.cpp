@@ -12,6 +12,8 @@
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "support/hdf5.hpp"
+#include "support/onnx/onnx_file.hpp"
+#include "workloads/host/evaluate.hpp"
 
 namespace assay::campaign {
 
@@ -114,6 +116,10 @@ void leave_files(SessionReport& report, const SessionOptions& options) {
     write_file(out / "verdict.json", to_json(report));
 }
 
+std::map<std::string, Tensor> execute_host_step(const simkernel::HostStep& step, const std::map<std::string, Tensor>& inputs) {
+    return workloads::hostops::evaluate_model(*parse_onnx(step.model, "host step"), inputs);
+}
+
 void prepare_folder(const std::string& out_dir) {
     if (out_dir.empty()) return;
     std::error_code error;
@@ -168,7 +174,9 @@ SessionReport run_session(const SessionOptions& options) {
 
     progress(fmt::format("run on {}", options.target));
     const std::unique_ptr<switchover::Target> target = switchover::make_target(options.target, options.target_options);
-    switchover::Result<switchover::RunResult> ran = switchover::Runtime(*target).run(report.program, model.data.inputs, options.run);
+    switchover::RunOptions run_options = options.run;
+    run_options.host = execute_host_step;
+    switchover::Result<switchover::RunResult> ran = switchover::Runtime(*target).run(report.program, model.data.inputs, run_options);
     if (const auto identity = target->identity(); identity.ok()) report.identity = identity.value();
     if (ran.ok()) {
         report.run = std::move(ran.value());

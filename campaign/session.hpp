@@ -54,6 +54,8 @@ SessionReport run_session(const SessionOptions& options);
 
 /// verdict.json (docs/file-formats.md).
 std::string to_json(const SessionReport& report);
+/// "none", or how many steps run on the host and their share of the arithmetic.
+std::string fallback_text(const simkernel::Program& program);
 /// report.html: the same for people, one self-contained page.
 std::string to_html(const SessionReport& report);
 

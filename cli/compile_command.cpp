@@ -57,10 +57,14 @@ int check(const CompileCommand& options) {
     campaign::ModelRequest request = options.model.request;
     request.need_data = false;
     const campaign::LoadedModel model = campaign::load_model(request);
-    const auto problems = workloads::check(*model.proto, model.source, campaign::compile_options(model, request, options.model.chip_config(), options.model.precision));
-    for (const workloads::Problem& problem : problems) fmt::print("{}\n", problem.text);
-    if (problems.empty()) fmt::print("{}: every node runs on {}; no host fallback\n", request.model, options.model.chip);
-    return problems.empty() ? kPass : kUsage;
+    const workloads::CheckReport report =
+        workloads::check(*model.proto, model.source, campaign::compile_options(model, request, options.model.chip_config(), options.model.precision));
+    for (const workloads::Problem& problem : report.problems) fmt::print("{}\n", problem.text);
+    for (const workloads::Problem& node : report.fallback) fmt::print("{}\n", node.text);
+    if (!report.problems.empty()) return kUsage;
+    if (report.fallback.empty()) fmt::print("{}: every node runs on {}; no host fallback\n", request.model, options.model.chip);
+    else fmt::print("{}: {} nodes run on the host, {:.2f} % of the arithmetic; the rest on {}\n", request.model, report.fallback.size(), 100 * report.host_share, options.model.chip);
+    return kPass;
 }
 
 }  // namespace

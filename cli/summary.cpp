@@ -35,7 +35,7 @@ std::string layer_table(const campaign::SessionReport& r) {
     for (std::size_t i = 0; i < r.program.layers.size(); ++i) {
         const simkernel::Layer& layer = r.program.layers[i];
         const std::uint64_t cycles = i < r.run.layer_cycles.size() ? r.run.layer_cycles[i] : 0;
-        const golden::TensorVerdict* t = i < r.judgement.tensors.size() ? &r.judgement.tensors[i] : nullptr;
+        const golden::TensorVerdict* t = r.judgement.of_layer(i);
         const bool matrix = layer.macs > 0 && cycles > 0;
         // Array slots used by the passes of this layer's matrix work: six passes for the three-way split.
         const double passes = layer.precision == "bf16x3" ? 6.0 : 1.0;
@@ -85,7 +85,7 @@ std::string summary(const campaign::SessionReport& r) {
     if (!r.first_failing_layer.empty()) text += fmt::format("  first failing layer: {}\n", bold(r.first_failing_layer));
     text += fmt::format("  host seconds: import {:.3f}, compile {:.3f}, golden {:.3f}, device {:.3f}, judge {:.3f}, total {:.3f}; peak memory {:.0f} MiB; fallback: {}\n",
                         r.seconds.import, r.seconds.compile, r.seconds.golden, r.seconds.device, r.seconds.judge, r.seconds.total,
-                        static_cast<double>(r.peak_rss_bytes) / 1048576.0, r.program.fallback.empty() ? "none" : std::to_string(r.program.fallback.size()));
+                        static_cast<double>(r.peak_rss_bytes) / 1048576.0, campaign::fallback_text(r.program));
     for (const std::string& artifact : r.artifacts) text += fmt::format("  wrote {}\n", artifact);
     return text;
 }

@@ -11,7 +11,7 @@
 namespace assay::simkernel {
 namespace {
 
-constexpr const char* kSchema = "assay.program.1";
+constexpr const char* kSchema = "assay.program.2";
 
 }  // namespace
 
@@ -24,6 +24,15 @@ std::string_view name_of(Role role) {
     return "?";
 }
 
+double host_share(const Program& program) {
+    double host = 0, all = 0;
+    for (const Layer& layer : program.layers) {
+        all += static_cast<double>(layer.operations);
+        if (layer.precision == "host") host += static_cast<double>(layer.operations);
+    }
+    return all > 0 ? host / all : 0.0;
+}
+
 void save_program(const Program& program, const std::filesystem::path& path) {
     write_atomically(path, [&](const std::filesystem::path& temporary) {
         const ProgramParts parts = parts_of(program);
@@ -33,6 +42,7 @@ void save_program(const Program& program, const std::filesystem::path& path) {
         file.write_tensor("program", "debug", parts.debug);
         file.write_tensor("program", "constants", parts.constants);
         file.write_tensor("program", "element_offsets", parts.element_offsets);
+        file.write_tensor("program", "host_image", parts.host_image);
         const Tensor meta = make_tensor<std::byte>(DType::u8, {static_cast<std::int64_t>(parts.meta.size())}, std::as_bytes(std::span(parts.meta)));
         file.write_tensor("program", "meta_json", meta);
         file.write_attribute("meta_sha256", sha256_tensor(meta));
@@ -53,6 +63,7 @@ Program load_program(const std::filesystem::path& path) {
     parts.debug = file.read_tensor("program", "debug");
     parts.constants = file.read_tensor("program", "constants");
     parts.element_offsets = file.read_tensor("program", "element_offsets");
+    parts.host_image = file.read_tensor("program", "host_image");
     return program_from(parts, path.string());
 }
 

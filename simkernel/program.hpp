@@ -20,13 +20,16 @@ std::string_view name_of(Role role);
 /// perm[i], row-major, no padding. uint8 model tensors are stored as int8 with value - 128 (`offset_128`).
 struct TensorSlot {
     std::string name;         ///< ONNX value name
-    DType dtype = DType::f32; ///< host type, as in the model: float32, int8, uint8, int32
+    DType dtype = DType::f32; ///< host type, as in the model
     Shape shape;              ///< logical (ONNX) shape
     std::vector<int> perm;    ///< physical dimension i is logical dimension perm[i]
     bool offset_128 = false;
     DeviceAddr addr;
     std::uint64_t bytes = 0;
     Role role = Role::intermediate;
+    bool narrow = false;      ///< an int64 tensor that the chip holds as int32: values must fit
+    bool on_host = false;     ///< in host memory only (a type that the chip does not hold, or a shape known at run time); no address
+    bool internal = false;    ///< a step of a node that the compiler took apart: no value of the model, so never judged by itself
 };
 
 /// A group of ONNX nodes that the chip runs as one: what the judge compares and the report lists.
@@ -34,10 +37,11 @@ struct Layer {
     std::string name;                 ///< name of its main node (or "Op_index" when the model gives none)
     std::string op;                   ///< "Conv+Relu+QuantizeLinear"
     std::vector<int> nodes;           ///< indices into graph.node, in execution order
-    std::vector<std::string> inputs;  ///< device tensors it reads (ONNX value names)
-    std::string output;               ///< device tensor it writes
-    std::string precision;            ///< "int8", "bf16", "bf16x3" (native fp32 matrix work), "fp32" (vector only), "move"
+    std::vector<std::string> inputs;  ///< tensors it reads (ONNX value names)
+    std::vector<std::string> outputs; ///< tensors it writes
+    std::string precision;            ///< "int8", "bf16", "bf16x3" (native fp32 matrix work), "fp32" (vector only), "move", "host"
     std::uint64_t macs = 0;
+    std::uint64_t operations = 0;     ///< arithmetic: 2 a MAC, 1 for each element that is computed otherwise; 0 for plain movement
     /// Matrix layers: K runs over (slab, kh, kw, c within slab); slab = all channels unless SRAM forced less (docs/numerics.md).
     std::int64_t k_slab = 0;
     std::string mapping;              ///< how its loops went onto the array, for people
@@ -66,6 +70,23 @@ struct Constant {
     std::vector<std::byte> bytes;
 };
 
+/// ONNX nodes that the chip has no instruction for: the runtime executes them on the host once every descriptor before `before` has
+/// retired, and before any other starts.
+struct HostStep {
+    std::uint32_t layer = 0;          ///< its entry in `layers` (precision "host")
+    std::uint32_t before = 0;         ///< index of the first descriptor that must not have started; the descriptor count: after all
+    std::vector<TensorSlot> inputs;   ///< read from the device, or on_host: made by an earlier step or given by the user
+    std::vector<TensorSlot> outputs;  ///< written to the device too unless on_host
+    std::string model;                ///< serialised onnx.ModelProto: its inputs and outputs are those above, by name
+    std::string reason;               ///< why it is not on the chip
+};
+
+/// A graph input whose value the compiler used (a condition, a trip count, a size): the program is right for this value only.
+struct BoundInput {
+    std::string name;
+    Tensor value;
+};
+
 struct Program {
     std::string chip;              ///< preset name, for people
     std::uint32_t config_hash = 0; ///< functional parameters it was compiled for
@@ -77,7 +98,8 @@ struct Program {
     std::vector<ConstantSlot> constant_slots;
     std::vector<TensorSlot> tensors;
     std::vector<Layer> layers;
-    std::vector<std::string> fallback;  ///< nodes that run on the host; empty when all run on the chip
+    std::vector<HostStep> host_steps;  ///< in order of `before`; empty when all runs on the chip
+    std::vector<BoundInput> bound_inputs;
     std::uint64_t hbm_bytes = 0;   ///< one past the last byte used
 };
 
@@ -91,5 +113,8 @@ std::string disassemble(std::uint32_t index, const DescriptorWords& words);
 /// Host tensor to device bytes and back, by the slot's permutation.
 std::vector<std::byte> to_device(const TensorSlot& slot, const Tensor& tensor);
 Tensor from_device(const TensorSlot& slot, std::span<const std::byte> bytes);
+
+/// Share of the program's arithmetic that runs on the host, 0 to 1.
+double host_share(const Program& program);
 
 }  // namespace assay::simkernel

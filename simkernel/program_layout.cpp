@@ -1,5 +1,6 @@
 // Host tensors to device bytes and back.
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -40,8 +41,19 @@ std::vector<std::byte> to_device(const TensorSlot& slot, const Tensor& tensor) {
     if (tensor.dtype != slot.dtype || tensor.shape != slot.shape)
         throw Error(ErrorKind::bad_input, fmt::format("tensor '{}': got {} {}, the program takes {} {}", slot.name, name_of(tensor.dtype),
                                                       to_string(tensor.shape), name_of(slot.dtype), to_string(slot.shape)));
-    std::vector<std::byte> out(tensor.bytes.size());
     const std::size_t size = size_of(slot.dtype);
+    if (slot.narrow) {
+        std::vector<std::byte> out(tensor.bytes.size() / 2);
+        for_each_element(slot, [&](std::size_t logical, std::size_t device) {
+            const std::int64_t wide = tensor.as<std::int64_t>()[logical];
+            if (!std::in_range<std::int32_t>(wide))
+                throw Error(ErrorKind::bad_input, fmt::format("tensor '{}': element {} is {}, which the chip's int32 does not hold", slot.name, logical, wide));
+            const auto value = static_cast<std::int32_t>(wide);
+            std::memcpy(out.data() + device * sizeof value, &value, sizeof value);
+        });
+        return out;
+    }
+    std::vector<std::byte> out(tensor.bytes.size());
     for_each_element(slot, [&](std::size_t logical, std::size_t device) {
         std::memcpy(out.data() + device * size, tensor.bytes.data() + logical * size, size);
     });
@@ -52,6 +64,15 @@ std::vector<std::byte> to_device(const TensorSlot& slot, const Tensor& tensor) {
 
 Tensor from_device(const TensorSlot& slot, std::span<const std::byte> bytes) {
     Tensor tensor(slot.dtype, slot.shape);
+    if (slot.narrow) {
+        ASSAY_CHECK(bytes.size() * 2 == tensor.bytes.size(), "the slot's size was checked when the program was loaded");
+        for_each_element(slot, [&](std::size_t logical, std::size_t device) {
+            std::int32_t value = 0;
+            std::memcpy(&value, bytes.data() + device * sizeof value, sizeof value);
+            tensor.as<std::int64_t>()[logical] = value;
+        });
+        return tensor;
+    }
     ASSAY_CHECK(bytes.size() == tensor.bytes.size(), "the slot's size was checked when the program was loaded");
     const std::size_t size = size_of(slot.dtype);
     for_each_element(slot, [&](std::size_t logical, std::size_t device) {

@@ -42,7 +42,8 @@ Role role_from(const std::string& name) {
 }
 
 DType dtype_from(const std::string& name) {
-    for (const DType type : {DType::f32, DType::i8, DType::u8, DType::i32})
+    for (const DType type : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32,
+                             DType::u32, DType::i64, DType::u64, DType::boolean})
         if (name == name_of(type)) return type;
     unknown("dtype", name);
 }
@@ -53,17 +54,30 @@ Dtype device_dtype_from(const std::string& name) {
     unknown("device dtype", name);
 }
 
+json describe(const std::vector<TensorSlot>& slots) {
+    json list = json::array();
+    for (const TensorSlot& t : slots)
+        list.push_back({{"name", t.name}, {"dtype", name_of(t.dtype)}, {"shape", t.shape}, {"perm", t.perm}, {"offset_128", t.offset_128},
+                        {"addr", t.addr.value}, {"bytes", t.bytes}, {"role", name_of(t.role)}, {"narrow", t.narrow}, {"on_host", t.on_host},
+                        {"internal", t.internal}});
+    return list;
+}
+
 json describe(const Program& p) {
-    json meta{{"schema", "assay.program.1"}, {"chip", p.chip},           {"config_hash", p.config_hash}, {"precision", p.precision},
-              {"model_path", p.model_path},  {"model_sha256", p.model_sha256}, {"fallback", p.fallback},   {"hbm_bytes", p.hbm_bytes}};
-    meta["tensors"] = json::array();
-    for (const TensorSlot& t : p.tensors)
-        meta["tensors"].push_back({{"name", t.name}, {"dtype", name_of(t.dtype)}, {"shape", t.shape}, {"perm", t.perm}, {"offset_128", t.offset_128},
-                                   {"addr", t.addr.value}, {"bytes", t.bytes}, {"role", name_of(t.role)}});
+    json meta{{"schema", "assay.program.2"}, {"chip", p.chip},           {"config_hash", p.config_hash}, {"precision", p.precision},
+              {"model_path", p.model_path},  {"model_sha256", p.model_sha256}, {"hbm_bytes", p.hbm_bytes}};
+    meta["tensors"] = describe(p.tensors);
+    meta["host_steps"] = json::array();
+    for (const HostStep& h : p.host_steps)
+        meta["host_steps"].push_back({{"layer", h.layer}, {"before", h.before}, {"inputs", describe(h.inputs)}, {"outputs", describe(h.outputs)},
+                                      {"model_bytes", h.model.size()}, {"reason", h.reason}});
+    meta["bound_inputs"] = json::array();
+    for (const BoundInput& b : p.bound_inputs)
+        meta["bound_inputs"].push_back({{"name", b.name}, {"dtype", name_of(b.value.dtype)}, {"shape", b.value.shape}});
     meta["layers"] = json::array();
     for (const Layer& l : p.layers)
-        meta["layers"].push_back({{"name", l.name}, {"op", l.op}, {"nodes", l.nodes}, {"inputs", l.inputs}, {"output", l.output},
-                                  {"precision", l.precision}, {"macs", l.macs}, {"k_slab", l.k_slab}, {"mapping", l.mapping},
+        meta["layers"].push_back({{"name", l.name}, {"op", l.op}, {"nodes", l.nodes}, {"inputs", l.inputs}, {"outputs", l.outputs},
+                                  {"precision", l.precision}, {"macs", l.macs}, {"operations", l.operations}, {"k_slab", l.k_slab}, {"mapping", l.mapping},
                                   {"first_descriptor", l.first_descriptor}, {"descriptor_count", l.descriptor_count}});
     meta["constants"] = json::array();
     for (const Constant& c : p.constants) meta["constants"].push_back({{"addr", c.addr.value}, {"bytes", c.bytes.size()}});
@@ -96,6 +110,41 @@ std::vector<T> integers_at(const json& object, const char* key) {
     return out;
 }
 
+std::vector<TensorSlot> undescribe_slots(const json& list) {
+    std::vector<TensorSlot> slots;
+    for (const json& t : list)
+        slots.push_back({t.at("name"), dtype_from(t.at("dtype")), integers_at<std::int64_t>(t, "shape"), integers_at<int>(t, "perm"),
+                         t.at("offset_128"), DeviceAddr{unsigned_at<std::uint64_t>(t, "addr")}, unsigned_at<std::uint64_t>(t, "bytes"),
+                         role_from(t.at("role")), t.at("narrow"), t.at("on_host"), t.at("internal")});
+    return slots;
+}
+
+void undescribe_host(const json& meta, const ProgramParts& parts, const Where& where, Program& p) {
+    std::span<const std::byte> image = parts.host_image.bytes;
+    const auto take = [&](std::size_t bytes) {
+        where.require(bytes <= image.size(), "host_image", "is shorter than its description");
+        const auto taken = image.first(bytes);
+        image = image.subspan(bytes);
+        return taken;
+    };
+    for (const json& h : meta.at("host_steps")) {
+        const auto model = take(unsigned_at<std::size_t>(h, "model_bytes"));
+        p.host_steps.push_back({unsigned_at<std::uint32_t>(h, "layer"), unsigned_at<std::uint32_t>(h, "before"), undescribe_slots(h.at("inputs")),
+                                undescribe_slots(h.at("outputs")), std::string(reinterpret_cast<const char*>(model.data()), model.size()),
+                                h.at("reason")});
+    }
+    for (const json& b : meta.at("bound_inputs")) {
+        const DType type = dtype_from(b.at("dtype"));
+        const Shape shape = integers_at<std::int64_t>(b, "shape");
+        const auto count = static_cast<std::uint64_t>(element_count(shape));
+        where.require(count <= image.size() / size_of(type), "host_image", "is shorter than its description");
+        BoundInput bound{b.at("name"), Tensor(type, shape)};
+        std::ranges::copy(take(bound.value.bytes.size()), bound.value.bytes.begin());
+        p.bound_inputs.push_back(std::move(bound));
+    }
+    where.require(image.empty(), "host_image", "is longer than its description");
+}
+
 /// Fills everything but descriptors and debug. Constants and offsets are taken from their images as they are described.
 void undescribe(const json& meta, const ProgramParts& parts, const Where& where, Program& p) {
     p.chip = meta.at("chip");
@@ -103,15 +152,13 @@ void undescribe(const json& meta, const ProgramParts& parts, const Where& where,
     p.precision = meta.at("precision");
     p.model_path = meta.at("model_path");
     p.model_sha256 = meta.at("model_sha256");
-    p.fallback = meta.at("fallback").get<std::vector<std::string>>();
     p.hbm_bytes = unsigned_at<std::uint64_t>(meta, "hbm_bytes");
-    for (const json& t : meta.at("tensors"))
-        p.tensors.push_back({t.at("name"), dtype_from(t.at("dtype")), integers_at<std::int64_t>(t, "shape"), integers_at<int>(t, "perm"),
-                             t.at("offset_128"), DeviceAddr{unsigned_at<std::uint64_t>(t, "addr")}, unsigned_at<std::uint64_t>(t, "bytes"),
-                             role_from(t.at("role"))});
+    p.tensors = undescribe_slots(meta.at("tensors"));
+    undescribe_host(meta, parts, where, p);
     for (const json& l : meta.at("layers"))
-        p.layers.push_back({l.at("name"), l.at("op"), integers_at<int>(l, "nodes"), l.at("inputs").get<std::vector<std::string>>(), l.at("output"),
-                            l.at("precision"), unsigned_at<std::uint64_t>(l, "macs"), l.at("k_slab"), l.at("mapping"),
+        p.layers.push_back({l.at("name"), l.at("op"), integers_at<int>(l, "nodes"), l.at("inputs").get<std::vector<std::string>>(),
+                            l.at("outputs").get<std::vector<std::string>>(), l.at("precision"), unsigned_at<std::uint64_t>(l, "macs"),
+                            unsigned_at<std::uint64_t>(l, "operations"), l.at("k_slab"), l.at("mapping"),
                             unsigned_at<std::uint32_t>(l, "first_descriptor"), unsigned_at<std::uint32_t>(l, "descriptor_count")});
     std::span<const std::byte> image = parts.constants.bytes;
     for (const json& c : meta.at("constants")) {
@@ -134,6 +181,7 @@ void undescribe(const json& meta, const ProgramParts& parts, const Where& where,
 
 /// A slot whose shape, permutation and size do not agree would send the runtime outside its buffers.
 void check_slot(const TensorSlot& slot, const Where& where) {
+    if (slot.on_host) return;  // what is read of it is what the host holds under its name
     std::vector<bool> seen(slot.shape.size());
     bool sound = slot.perm.size() == slot.shape.size();
     for (std::size_t i = 0; sound && i < slot.perm.size(); ++i) {
@@ -141,9 +189,10 @@ void check_slot(const TensorSlot& slot, const Where& where) {
         sound = d < seen.size() && !seen[d];
         if (sound) seen[d] = true;
     }
-    std::uint64_t bytes = size_of(slot.dtype);
+    std::uint64_t bytes = slot.narrow ? 4 : size_of(slot.dtype);
     for (const std::int64_t dim : slot.shape) sound = sound && dim >= 0 && !__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(dim), &bytes);
     if (!sound || bytes != slot.bytes) where.refuse(fmt::format("tensor '{}': shape, permutation and size do not agree", slot.name));
+    if (slot.narrow && slot.dtype != DType::i64) where.refuse(fmt::format("tensor '{}': only int64 is held narrow", slot.name));
     if (slot.offset_128 && size_of(slot.dtype) != 1) where.refuse(fmt::format("tensor '{}': offset_128 is of 8-bit integers only", slot.name));
 }
 
@@ -153,9 +202,20 @@ void check(const Program& p, const Where& where) {
             where.refuse(fmt::format("{}: {} bytes at {:#x} leave the {} bytes that the program uses", what, bytes, addr.value, p.hbm_bytes));
     };
     if (p.hbm_bytes > region::spm) where.refuse(fmt::format("hbm_bytes = {}: the HBM region ends at {:#x}", p.hbm_bytes, region::spm));
-    for (const TensorSlot& slot : p.tensors) {
-        check_slot(slot, where);
-        in_hbm(slot.addr, slot.bytes, fmt::format("tensor '{}'", slot.name));
+    const auto check_slots = [&](const std::vector<TensorSlot>& slots) {
+        for (const TensorSlot& slot : slots) {
+            check_slot(slot, where);
+            if (!slot.on_host) in_hbm(slot.addr, slot.bytes, fmt::format("tensor '{}'", slot.name));
+        }
+    };
+    check_slots(p.tensors);
+    std::uint32_t before = 0;
+    for (const HostStep& step : p.host_steps) {
+        if (step.layer >= p.layers.size() || step.before < before || step.before > p.descriptors.size())
+            where.refuse(fmt::format("host step of layer {} before descriptor {}: out of range or out of order", step.layer, step.before));
+        before = step.before;
+        check_slots(step.inputs);
+        check_slots(step.outputs);
     }
     for (const Constant& c : p.constants) in_hbm(c.addr, c.bytes.size(), "a constant");
     for (const ConstantSlot& c : p.constant_slots) {
@@ -188,6 +248,10 @@ ProgramParts parts_of(const Program& program) {
     std::vector<std::int64_t> offsets;
     for (const ConstantSlot& c : program.constant_slots) offsets.insert(offsets.end(), c.element_offset.begin(), c.element_offset.end());
     parts.element_offsets = make_tensor<std::int64_t>(DType::i64, {static_cast<std::int64_t>(offsets.size())}, offsets);
+    std::vector<std::byte> host;
+    for (const HostStep& step : program.host_steps) std::ranges::copy(std::as_bytes(std::span(step.model)), std::back_inserter(host));
+    for (const BoundInput& bound : program.bound_inputs) host.insert(host.end(), bound.value.bytes.begin(), bound.value.bytes.end());
+    parts.host_image = make_tensor<std::byte>(DType::u8, {static_cast<std::int64_t>(host.size())}, host);
     return parts;
 }
 
@@ -199,6 +263,7 @@ Program program_from(const ProgramParts& parts, const std::string& file) {
     where.require(debug.dtype == DType::u32 && debug.shape == Shape{descriptors.shape[0], 2}, "debug", "does not fit the descriptors");
     where.require(parts.constants.dtype == DType::u8, "constants", "is not uint8");
     where.require(parts.element_offsets.dtype == DType::i64, "element_offsets", "is not int64");
+    where.require(parts.host_image.dtype == DType::u8, "host_image", "is not uint8");
     Program program;
     try {
         undescribe(json::parse(parts.meta), parts, where, program);

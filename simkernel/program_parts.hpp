@@ -12,6 +12,7 @@ struct ProgramParts {
     Tensor debug;            ///< uint32, N x 2: layer, tile
     Tensor constants;        ///< uint8: the constants' bytes, one after another
     Tensor element_offsets;  ///< int64: the constant slots' offsets, one slot after another
+    Tensor host_image;       ///< uint8: the host steps' models, then the bound inputs' bytes, one after another
 };
 
 ProgramParts parts_of(const Program& program);

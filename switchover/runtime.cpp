@@ -123,46 +123,132 @@ Result<std::uint64_t> Runtime::read64(std::uint32_t lo_offset) {
     return std::uint64_t{lo.value()} | std::uint64_t{hi.value()} << 32;
 }
 
-Status Runtime::load(const Program& program, const std::map<std::string, Tensor>& inputs, const RunOptions& options, const Layout& at,
-                     Sanitizer* sanitizer) {
+struct Runtime::Job {
+    const Program& program;
+    const std::map<std::string, Tensor>& inputs;
+    const RunOptions& options;
+    Layout at;
+    Sanitizer* sanitizer;
+    RunResult& result;
+    std::map<std::string, Tensor> host;  ///< tensors in host memory: inputs and what host steps made
+
+    bool failed() const { return result.completion.status == static_cast<std::uint32_t>(JobStatus::failed); }
+};
+
+Status Runtime::load(const Job& job) {
+    const Program& program = job.program;
     const auto put = [&](DeviceAddr addr, std::span<const std::byte> bytes) {
-        if (sanitizer) sanitizer->host_wrote(addr.value, bytes.size());
+        if (job.sanitizer) job.sanitizer->host_wrote(addr.value, bytes.size());
         return write(addr, bytes);
     };
     for (const Constant& constant : program.constants) ASSAY_TRY(put(constant.addr, constant.bytes));
     for (const TensorSlot& slot : program.tensors) {
         if (slot.role == Role::input) {
-            const auto found = inputs.find(slot.name);
-            if (found == inputs.end())
+            const auto found = job.inputs.find(slot.name);
+            if (found == job.inputs.end())
                 throw Error(ErrorKind::bad_input, fmt::format("input '{}' ({} {}) is missing; give it with --input", slot.name,
                                                               assay::name_of(slot.dtype), to_string(slot.shape)));
-            ASSAY_TRY(put(slot.addr, to_device(slot, found->second)));
-        } else {
+            if (!slot.on_host) ASSAY_TRY(put(slot.addr, to_device(slot, found->second)));
+        } else if (!slot.on_host) {
             std::vector<std::byte> pattern(slot.bytes);
-            for (std::uint64_t i = 0; i < slot.bytes; ++i) pattern[i] = poison(options.seed, slot.addr.value + i);
+            for (std::uint64_t i = 0; i < slot.bytes; ++i) pattern[i] = poison(job.options.seed, slot.addr.value + i);
             ASSAY_TRY(write(slot.addr, pattern));
         }
     }
-    ASSAY_TRY(write(at.descriptors, std::as_bytes(std::span(program.descriptors))));
-    ASSAY_TRY(write(at.completion, std::vector<std::byte>(kCompletionRecordBytes)));
-    if (options.trace) ASSAY_TRY(write(at.trace, std::vector<std::byte>(program.descriptors.size() * kTraceRecordBytes)));
-    return target_.fence();
-}
-
-Status Runtime::start(const Program& program, const RunOptions& options, const Layout& at) {
+    for (const BoundInput& bound : program.bound_inputs) {
+        const auto found = job.inputs.find(bound.name);
+        if (found != job.inputs.end() && found->second != bound.value)
+            throw Error(ErrorKind::bad_input, fmt::format("input '{}': the program was compiled for another value of it; compile the model with this input", bound.name));
+    }
+    ASSAY_TRY(write(job.at.descriptors, std::as_bytes(std::span(program.descriptors))));
+    if (job.options.trace) ASSAY_TRY(write(job.at.trace, std::vector<std::byte>(program.descriptors.size() * kTraceRecordBytes)));
     const auto pair = [&](std::uint32_t lo, DeviceAddr value) -> Status {
         ASSAY_TRY(target_.write_register(lo, static_cast<std::uint32_t>(value.value)));
         return target_.write_register(lo + 4, static_cast<std::uint32_t>(value.value >> 32));
     };
     ASSAY_TRY(target_.write_register(reg::core_select, 0));
-    ASSAY_TRY(pair(reg::program_lo, at.descriptors));
+    ASSAY_TRY(pair(reg::program_lo, job.at.descriptors));
     ASSAY_TRY(target_.write_register(reg::program_count, static_cast<std::uint32_t>(program.descriptors.size())));
-    ASSAY_TRY(target_.write_register(reg::program_start, 0));
-    ASSAY_TRY(target_.write_register(reg::stop_after, UINT32_MAX));
-    ASSAY_TRY(pair(reg::completion_lo, at.completion));
-    ASSAY_TRY(pair(reg::trace_lo, at.trace));
-    ASSAY_TRY(target_.write_register(reg::trace_enable, options.trace ? 1 : 0));
-    return target_.write_register(reg::doorbell, 1);
+    ASSAY_TRY(pair(reg::completion_lo, job.at.completion));
+    ASSAY_TRY(pair(reg::trace_lo, job.at.trace));
+    return target_.write_register(reg::trace_enable, job.options.trace ? 1 : 0);
+}
+
+/// Descriptors [first, last) as one job. Semaphores keep their values from the job before (register program_start), and a job that stops at
+/// `stop_after` has drained its engines: the jobs of a program together are its stream.
+Status Runtime::run_job(Job& job, std::uint32_t first, std::uint32_t last) {
+    const std::uint32_t count = static_cast<std::uint32_t>(job.program.descriptors.size());
+    ASSAY_TRY(write(job.at.completion, std::vector<std::byte>(kCompletionRecordBytes)));
+    ASSAY_TRY(target_.fence());
+    ASSAY_TRY(target_.write_register(reg::program_start, first));
+    ASSAY_TRY(target_.write_register(reg::stop_after, last == count ? UINT32_MAX : last - 1));
+    const auto began = std::chrono::steady_clock::now();
+    ASSAY_TRY(target_.write_register(reg::doorbell, 1));
+    const Result<std::uint32_t> sequence = target_.read_register(reg::last_sequence);
+    if (!sequence.ok()) return sequence.error();
+    const std::uint64_t deadline = job.options.deadline_cycles ? job.options.deadline_cycles : 100'000'000 + 1'000'000 * std::uint64_t{last - first};
+    const Status waited = wait(sequence.value(), deadline);
+    job.result.device_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    if (!waited.ok()) return waited.error();
+    std::array<std::uint32_t, kCompletionRecordBytes / 4> words{};
+    ASSAY_TRY(read(job.at.completion, std::as_writable_bytes(std::span(words))));
+    job.result.completion = decode_completion_record(words);
+    if (job.options.trace) {
+        std::vector<std::array<std::uint32_t, kTraceRecordBytes / 4>> records(last - first);
+        ASSAY_TRY(read(DeviceAddr{job.at.trace.value + first * std::uint64_t{kTraceRecordBytes}}, std::as_writable_bytes(std::span(records))));
+        for (std::uint32_t i = 0; i < records.size(); ++i) {
+            TraceRecord record = decode_trace_record(records[i]);
+            if (record.end == 0) continue;
+            for (std::uint64_t* time : {&record.start, &record.end, &record.queued}) *time += job.result.cycles;
+            job.result.trace.push_back({first + i, record});
+        }
+    }
+    job.result.cycles += std::uint64_t{job.result.completion.cycles} | std::uint64_t{job.result.completion.cycles_hi} << 32;
+    return add_counters(job.result);
+}
+
+Status Runtime::add_counters(RunResult& result) {
+    for (const Engine engine : kAllEngine)
+        for (std::uint32_t c = 0; c < kCounterCount; ++c) {
+            const std::uint32_t offset = reg::counters + static_cast<std::uint32_t>(engine) * reg::counters_engine_stride + 8 * c;
+            const Result<std::uint64_t> value = read64(offset);
+            if (!value.ok()) return value.error();
+            result.counters[static_cast<std::size_t>(engine)][c] += value.value();
+        }
+    return Done{};
+}
+
+Status Runtime::run_host_step(Job& job, const HostStep& step) {
+    if (!job.options.host)
+        throw Error(ErrorKind::usage, fmt::format("layer '{}' runs on the host, and this run has no host executor", job.program.layers[step.layer].name));
+    const auto began = std::chrono::steady_clock::now();
+    std::map<std::string, Tensor> inputs;
+    for (const TensorSlot& slot : step.inputs) {
+        if (slot.on_host) {
+            const auto given = job.inputs.find(slot.name);
+            const auto made = job.host.find(slot.name);
+            if (made == job.host.end() && given == job.inputs.end())
+                throw Error(ErrorKind::bad_input, fmt::format("input '{}' ({} {}) is missing; give it with --input", slot.name,
+                                                              assay::name_of(slot.dtype), to_string(slot.shape)));
+            inputs[slot.name] = made != job.host.end() ? made->second : given->second;
+        } else {
+            std::vector<std::byte> bytes(slot.bytes);
+            ASSAY_TRY(read(slot.addr, bytes));
+            inputs[slot.name] = from_device(slot, bytes);
+        }
+    }
+    std::map<std::string, Tensor> outputs = job.options.host(step, inputs);
+    for (const TensorSlot& slot : step.outputs) {
+        const auto made = outputs.find(slot.name);
+        ASSAY_CHECK(made != outputs.end(), "a host executor makes every output of its step");
+        if (!slot.on_host) {
+            if (job.sanitizer) job.sanitizer->host_wrote(slot.addr.value, slot.bytes);
+            ASSAY_TRY(write(slot.addr, to_device(slot, made->second)));
+        }
+        job.host[slot.name] = std::move(made->second);
+    }
+    job.result.host_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    return Done{};
 }
 
 Status Runtime::wait(std::uint32_t sequence, std::uint64_t deadline_cycles) {
@@ -193,32 +279,21 @@ Status Runtime::wait(std::uint32_t sequence, std::uint64_t deadline_cycles) {
     }
 }
 
-Status Runtime::collect(const Program& program, const RunOptions& options, const Layout& at, RunResult& result) {
-    std::array<std::uint32_t, kCompletionRecordBytes / 4> words{};
-    ASSAY_TRY(read(at.completion, std::as_writable_bytes(std::span(words))));
-    result.completion = decode_completion_record(words);
-    result.cycles = std::uint64_t{result.completion.cycles} | std::uint64_t{result.completion.cycles_hi} << 32;
-    for (const TensorSlot& slot : program.tensors) {
+Status Runtime::collect(Job& job) {
+    RunResult& result = job.result;
+    for (const TensorSlot& slot : job.program.tensors) {
+        if (slot.on_host) {
+            if (const auto made = job.host.find(slot.name); made != job.host.end()) result.tensors[slot.name] = made->second;
+            if (slot.role == Role::input) result.tensors[slot.name] = job.inputs.at(slot.name);
+            continue;
+        }
         std::vector<std::byte> bytes(slot.bytes);
         ASSAY_TRY(read(slot.addr, bytes));
         if (slot.role != Role::input)
-            if (const std::uint64_t count = count_unwritten(options.seed, slot.addr, bytes)) result.unwritten[slot.name] = count;
+            if (const std::uint64_t count = count_unwritten(job.options.seed, slot.addr, bytes)) result.unwritten[slot.name] = count;
         result.tensors[slot.name] = from_device(slot, bytes);
     }
-    if (options.trace) {
-        std::vector<std::array<std::uint32_t, kTraceRecordBytes / 4>> records(program.descriptors.size());
-        ASSAY_TRY(read(at.trace, std::as_writable_bytes(std::span(records))));
-        for (std::uint32_t i = 0; i < records.size(); ++i)
-            if (const TraceRecord record = decode_trace_record(records[i]); record.end > 0) result.trace.push_back({i, record});
-        result.layer_cycles = cycles_by_layer(program, result);
-    }
-    for (const Engine engine : kAllEngine)
-        for (std::uint32_t c = 0; c < kCounterCount; ++c) {
-            const std::uint32_t offset = reg::counters + static_cast<std::uint32_t>(engine) * reg::counters_engine_stride + 8 * c;
-            const Result<std::uint64_t> value = read64(offset);
-            if (!value.ok()) return value.error();
-            result.counters[static_cast<std::size_t>(engine)][c] = value.value();
-        }
+    if (job.options.trace) result.layer_cycles = cycles_by_layer(job.program, result);
     return Done{};
 }
 
@@ -274,17 +349,24 @@ Result<RunResult> Runtime::run(const Program& original, const std::map<std::stri
     JobHooks* hooks = sanitizer ? static_cast<JobHooks*>(sanitizer.get()) : &plan;
     const HookGuard unhook{target_, watched};
     if (watched) ASSAY_TRY(target_.set_hooks(hooks));
-    ASSAY_TRY(load(program, inputs, options, at, sanitizer.get()));
-    const auto began = std::chrono::steady_clock::now();
-    ASSAY_TRY(start(program, options, at));
-    const Result<std::uint32_t> sequence = target_.read_register(reg::last_sequence);
-    if (!sequence.ok()) return sequence.error();
-    const std::uint64_t deadline = options.deadline_cycles ? options.deadline_cycles : 100'000'000 + 1'000'000 * program.descriptors.size();
-    const Status waited = wait(sequence.value(), deadline);
-    result.device_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    if (sanitizer) result.findings = sanitizer->findings();
-    if (!waited.ok()) return waited.error();
-    ASSAY_TRY(collect(program, options, at, result));
+    Job job{program, inputs, options, at, sanitizer.get(), result, {}};
+    // A program of host steps only has no job, and is done when they are.
+    result.completion.status = static_cast<std::uint32_t>(JobStatus::done);
+    ASSAY_TRY(load(job));
+    std::uint32_t next = 0;
+    const auto run_until = [&](std::uint32_t last) -> Status {
+        if (last == next || job.failed()) return Done{};
+        const Status ran = run_job(job, next, last);
+        if (sanitizer) result.findings = sanitizer->findings();
+        next = last;
+        return ran;
+    };
+    for (const HostStep& step : program.host_steps) {
+        ASSAY_TRY(run_until(step.before));
+        if (!job.failed()) ASSAY_TRY(run_host_step(job, step));
+    }
+    ASSAY_TRY(run_until(static_cast<std::uint32_t>(program.descriptors.size())));
+    ASSAY_TRY(collect(job));
     ASSAY_TRY(check_constants(original, result));
     result.post_mortem = target_.post_mortem();
     return result;

@@ -1,6 +1,7 @@
 #pragma once
 // The driver: loads a program, feeds it, starts it, waits for it and reads what it left, on any Target.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,12 +14,16 @@
 
 namespace assay::switchover {
 
+/// Executes the model of a host step: its outputs by name. May throw Error.
+using HostExecutor = std::function<std::map<std::string, Tensor>(const simkernel::HostStep&, const std::map<std::string, Tensor>& inputs)>;
+
 struct RunOptions {
     std::uint64_t seed = 0;                        ///< of the poison pattern
     bool sanitize = false;
     bool trace = true;                             ///< retire records: cycles by layer and the Perfetto trace
     std::vector<simkernel::FaultSpec> faults;
-    std::uint64_t deadline_cycles = 0;             ///< 0: derived from the size of the program
+    std::uint64_t deadline_cycles = 0;             ///< of one job; 0: derived from the size of the program
+    HostExecutor host;                             ///< needed by programs with host steps
 };
 
 struct TraceEvent {
@@ -38,8 +43,9 @@ using EngineCounters = std::array<std::uint64_t, simkernel::kCounterCount>;
 
 struct RunResult {
     simkernel::CompletionRecord completion;
-    std::uint64_t cycles = 0;
-    double device_seconds = 0;                      ///< first doorbell to completion seen
+    std::uint64_t cycles = 0;                       ///< over all jobs; those of host steps are not the chip's
+    double device_seconds = 0;                      ///< doorbell to completion seen, over all jobs of the program
+    double host_seconds = 0;                        ///< in host steps, with their transfers
     std::map<std::string, Tensor> tensors;          ///< every slot of the program, by name
     std::map<std::string, std::uint64_t> unwritten; ///< bytes that still hold the poison, for slots where there are some
     std::vector<CorruptConstant> corrupt;           ///< constants that the device does not hold as the program has them
@@ -55,18 +61,21 @@ public:
     explicit Runtime(Target& target) : target_(target) {}
 
     /// Checks that the program fits the chip, runs it once and reads every tensor back. A job that failed on the chip is a result, not an
-    /// error: see completion. Throws Error(bad_input) for inputs that do not fit and for an illegal program.
+    /// error: see completion. A program with host steps runs as several jobs, the steps between them. Throws Error(bad_input) for inputs that
+    /// do not fit and for an illegal program.
     Result<RunResult> run(const simkernel::Program& program, const std::map<std::string, Tensor>& inputs, const RunOptions& options);
 
 private:
     struct Layout {
         DeviceAddr descriptors, trace, completion;
     };
-    Status load(const simkernel::Program& program, const std::map<std::string, Tensor>& inputs, const RunOptions& options, const Layout& at,
-                simkernel::Sanitizer* sanitizer);
-    Status start(const simkernel::Program& program, const RunOptions& options, const Layout& at);
+    struct Job;  ///< what one run shares between its jobs
+    Status load(const Job& job);
+    Status run_job(Job& job, std::uint32_t first, std::uint32_t last);
+    Status run_host_step(Job& job, const simkernel::HostStep& step);
     Status wait(std::uint32_t sequence, std::uint64_t deadline_cycles);
-    Status collect(const simkernel::Program& program, const RunOptions& options, const Layout& at, RunResult& result);
+    Status add_counters(RunResult& result);
+    Status collect(Job& job);
     Status check_constants(const simkernel::Program& program, RunResult& result);
     Status write(DeviceAddr addr, std::span<const std::byte> bytes);
     Status read(DeviceAddr addr, std::span<std::byte> bytes);

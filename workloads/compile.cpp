@@ -7,6 +7,7 @@
 
 #include "simkernel/chip_config.hpp"
 #include "support/error.hpp"
+#include "workloads/lower/host.hpp"
 #include "workloads/lower/lower.hpp"
 #include "workloads/onnx/import.hpp"
 #include "workloads/passes/passes.hpp"
@@ -37,41 +38,36 @@ public:
         : graph_(import_model(model, source, options)), options_(options), source_(source) {
         if (options.precision != "native" && options.precision != "bf16")
             throw Error(ErrorKind::usage, fmt::format("precision '{}' is unknown; use native or bf16", options.precision));
-        for (const ValueId output : graph_.outputs)
-            if (graph_.value(output).producer < 0)
-                problem_at_model(
-                    fmt::format("output '{}' is an input or a constant; a model must compute its outputs", graph_.value(output).name));
         std::vector<NodeError> errors;
         infer_and_fold(graph_, errors);
         for (const NodeError& error : errors) report(error);
-        for (const ValueId output : graph_.outputs)
-            if (graph_.is_constant(output) && graph_.value(output).producer >= 0)
-                problem_at_model(fmt::format("output '{}' does not depend on the inputs; remove it", graph_.value(output).name));
     }
 
-    /// Emits every layer that can be; reports each node that cannot.
+    /// Emits every layer that can be, on the chip or else on the host; reports each node that neither runs.
     void lower() {
         lowering_.emplace(graph_, options_);
         const auto live = live_nodes(graph_);
-        for (const ValueId input : graph_.inputs) {
-            if (std::none_of(live.begin(), live.end(), [](bool b) { return b; })) break;
-            try {
-                lowering_->place_input(input);
-            } catch (const NodeError& error) {
-                problem_at_model(fmt::format("input '{}': {}", graph_.value(input).name, error.what()));
-            }
-        }
+        for (const ValueId input : graph_.inputs) lowering_->place_input(input);
+        for (const ValueId output : graph_.outputs) lower_host_output(*lowering_, output);
         std::int64_t position = -1;
         for (const NodeId id : graph_.topological_order()) {
             const Node& node = graph_.node(id);
             if (position++; position > 0) lowering_->release_dead(position - 1);
             if (!live[static_cast<std::size_t>(id)] || !ready(node)) continue;
-            try {
-                lower_node(*lowering_, id);
-            } catch (const NodeError& error) {
-                report(error);
-            }
+            lower_somewhere(id);
         }
+    }
+
+    CheckReport check_report() {
+        CheckReport report;
+        report.problems = problems();
+        for (const simkernel::HostStep& step : lowering_->program.host_steps) {
+            const simkernel::Layer& layer = lowering_->program.layers[step.layer];
+            report.fallback.push_back({layer.nodes.empty() ? -1 : layer.nodes.back(), layer.name, layer.op,
+                                       fmt::format("{}: node '{}' ({}): runs on the host: {}", graph_.file, layer.name, layer.op, step.reason)});
+        }
+        report.host_share = simkernel::host_share(lowering_->program);
+        return report;
     }
 
     simkernel::Program finish() {
@@ -97,6 +93,30 @@ public:
     }
 
 private:
+    void lower_somewhere(NodeId id) {
+        const Node& node = graph_.node(id);
+        if (node.folded || lowering_->done.contains(id)) return;
+        const Lowering::Mark mark = lowering_->mark();
+        std::string reason;
+        try {
+            const auto dynamic = [&](ValueId v) { return v != kNoValue && (graph_.value(v).dynamic || (graph_.value(v).known && element_count(graph_.value(v).shape) == 0)); };
+            if (std::any_of(node.outputs.begin(), node.outputs.end(), dynamic) || std::any_of(node.inputs.begin(), node.inputs.end(), dynamic))
+                throw NodeError(id, "the shape of its tensors is known at run time only, or they have no elements");
+            return lower_node(*lowering_, id);
+        } catch (const MalformedNode& error) {
+            lowering_->rollback(mark);
+            return report(error);
+        } catch (const NodeError& error) {
+            reason = error.what();
+            lowering_->rollback(mark);
+        }
+        try {
+            lower_to_host(*lowering_, id, reason);
+        } catch (const NodeError& error) {
+            report(error);
+        }
+    }
+
     void problem_at_model(const std::string& text) { problems_.push_back({-1, "", "", graph_.file + ": " + text}); }
     void report(const NodeError& error) {
         const NodeId id = error.node;
@@ -110,9 +130,14 @@ private:
     bool ready(const Node& node) const {
         if (node.folded) return false;
         for (const ValueId input : node.inputs)
-            if (input != kNoValue && !graph_.value(input).constant && !lowering_->has_view(input)) return false;
+            if (input != kNoValue && !held(input)) return false;
+        if (!std::all_of(node.captures.begin(), node.captures.end(), [&](ValueId v) { return held(v); })) return false;
         return std::all_of(node.outputs.begin(), node.outputs.end(),
                            [&](ValueId v) { return v == kNoValue || graph_.value(v).known || v != node.outputs[0]; });
+    }
+
+    bool held(ValueId value) const {
+        return graph_.value(value).constant || lowering_->has_view(value) || lowering_->on_host(value);
     }
 
     Graph graph_;
@@ -125,10 +150,10 @@ private:
 
 }  // namespace
 
-std::vector<Problem> check(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options) {
+CheckReport check(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options) {
     Compilation compilation(model, source, options);
     compilation.lower();
-    return compilation.problems();
+    return compilation.check_report();
 }
 
 simkernel::Program compile(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options) {

@@ -40,8 +40,14 @@ struct Problem {
 /// Throws Error(bad_input) holding every problem, a line each.
 simkernel::Program compile(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options);
 
-/// Every problem that compile would meet; empty when it would succeed. Throws Error(bad_input) only for a broken container (a value
-/// defined twice, a cycle, an unbound dynamic dimension).
-std::vector<Problem> check(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options);
+struct CheckReport {
+    std::vector<Problem> problems;  ///< what compile would refuse; empty when it would succeed
+    std::vector<Problem> fallback;  ///< nodes that would run on the host, and why
+    double host_share = 0;          ///< of the model's arithmetic, 0 to 1
+};
+
+/// What compile would meet, without making a program. Throws Error(bad_input) only for a broken container (a value defined twice, a cycle, an
+/// unbound dynamic dimension).
+CheckReport check(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options);
 
 }  // namespace assay::workloads

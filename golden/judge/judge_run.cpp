@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,10 +18,17 @@ constexpr std::int64_t kMostClasses = 1000;
 
 using Rules = std::map<int, LayerRule>;
 
+LayerRule rule_of(const simkernel::Layer& layer) {
+    if (layer.precision == "host") return {"fp32", 0};
+    return {layer.precision, layer.k_slab};
+}
+
 Rules rules_of(const simkernel::Program& program) {
     Rules rules;
+    // A node that was taken apart runs in several layers: how its products are made is what counts.
     for (const simkernel::Layer& layer : program.layers)
-        for (const int node : layer.nodes) rules[node] = {layer.precision, layer.k_slab};
+        for (const int node : layer.nodes)
+            if (layer.macs > 0 || !rules.contains(node)) rules[node] = rule_of(layer);
     return rules;
 }
 
@@ -37,13 +45,15 @@ struct Judge {
     const Values& own;
     const Values& golden;
     Values emulation;
+    std::map<std::string, std::size_t> internal;  ///< tensors that are no values of the model: the layer that makes each
 
     explicit Judge(const RunToJudge& r)
         : run(r),
           computed(r.own ? Values{} : r.reference.run(r.inputs)),
           own(r.own ? *r.own : computed),
           golden(r.golden ? *r.golden : own),
-          emulation(r.reference.emulate(r.inputs, rules_of(r.program), {r.program.precision == "bf16" ? "bf16" : "bf16x3", 0})) {}
+          emulation(r.reference.emulate(r.inputs, rules_of(r.program), {r.program.precision == "bf16" ? "bf16" : "bf16x3", 0})),
+          internal(maker_of_internal()) {}
 
     std::uint64_t unwritten(const std::string& name) const {
         const auto found = run.unwritten.find(name);
@@ -68,20 +78,46 @@ struct Judge {
         judge_global(verdict, tensor, {g->second, own.at(name), e->second});
     }
 
-    TensorVerdict layer(const simkernel::Layer& layer) const;
+    TensorVerdict layer(std::size_t index, const std::string& output) const;
+    LocalQuestion question(std::size_t index, const std::string& output, std::string& absent) const;
+    std::map<std::string, std::size_t> maker_of_internal() const;
     TensorVerdict output(const std::string& name) const;
     std::optional<TensorVerdict> published(const std::string& name, double fp32_level) const;
     double fp32_level() const;
     bool classifier(const std::string& name) const;
 };
 
-TensorVerdict Judge::layer(const simkernel::Layer& layer) const {
-    TensorVerdict verdict;
-    const Tensor* tensor = device(layer.output);
-    if (tensor) {
-        LocalQuestion question{run.reference, layer.output, {}, {layer.precision, layer.k_slab}};
-        std::string absent;
+std::map<std::string, std::size_t> Judge::maker_of_internal() const {
+    std::set<std::string> names;
+    for (const simkernel::TensorSlot& slot : run.program.tensors)
+        if (slot.internal) names.insert(slot.name);
+    std::map<std::string, std::size_t> makers;
+    for (std::size_t i = 0; i < run.program.layers.size(); ++i)
+        for (const std::string& output : run.program.layers[i].outputs)
+            if (names.contains(output)) makers[output] = i;
+    return makers;
+}
+
+/// What the layer computes from, as the device had it. Where it reads a step of a node that was taken apart, the steps before it belong to the
+/// question, down to values of the model.
+LocalQuestion Judge::question(std::size_t index, const std::string& output, std::string& absent) const {
+    LocalQuestion question{run.reference, output, {}, rule_of(run.program.layers[index])};
+    std::uint64_t macs = run.program.layers[index].macs;
+    std::set<std::size_t> seen{index};
+    std::vector<std::size_t> open{index};
+    while (!open.empty()) {
+        const simkernel::Layer& layer = run.program.layers[open.back()];
+        open.pop_back();
         for (const std::string& input : layer.inputs) {
+            if (const auto maker = internal.find(input); maker != internal.end()) {
+                if (!seen.insert(maker->second).second) continue;
+                open.push_back(maker->second);
+                if (const simkernel::Layer& step = run.program.layers[maker->second]; step.macs > macs) {
+                    macs = step.macs;
+                    question.rule = rule_of(step);
+                }
+                continue;
+            }
             const auto given = run.inputs.find(input);
             if (const Tensor* fed = device(input))
                 question.feeds[input] = *fed;
@@ -90,29 +126,41 @@ TensorVerdict Judge::layer(const simkernel::Layer& layer) const {
             else
                 absent = input;
         }
-        if (!run.reference.has_value(layer.output)) {
+    }
+    for (const simkernel::BoundInput& bound : run.program.bound_inputs) question.feeds[bound.name] = bound.value;
+    return question;
+}
+
+TensorVerdict Judge::layer(std::size_t index, const std::string& output) const {
+    const simkernel::Layer& layer = run.program.layers[index];
+    TensorVerdict verdict;
+    const Tensor* tensor = device(output);
+    if (tensor) {
+        std::string absent;
+        const LocalQuestion question = this->question(index, output, absent);
+        if (!run.reference.has_value(output)) {
             verdict.verdict = Verdict::error;
-            verdict.reason = fmt::format("'{}' is not a value of the model", layer.output);
+            verdict.reason = fmt::format("'{}' is not a value of the model", output);
         } else if (!absent.empty()) {
             verdict.verdict = Verdict::skip;
             verdict.reason = fmt::format("its input '{}' was not read from the device", absent);
         } else {
             try {
-                verdict = judge_local(*tensor, question, unwritten(layer.output));
+                verdict = judge_local(*tensor, question, unwritten(output));
             } catch (const Error& error) {
                 verdict.verdict = Verdict::error;
                 verdict.reason = error.what();
             }
         }
         // What was never written has no value to compare further.
-        if (verdict.verdict != Verdict::error && unwritten(layer.output) == 0) {
+        if (verdict.verdict != Verdict::error && unwritten(output) == 0) {
             const bool local = verdict.verdict != Verdict::skip;
             const std::string skipped = verdict.reason;
             if (!local) verdict.verdict = Verdict::miss;
-            add_global(verdict, layer.output, *tensor);
+            add_global(verdict, output, *tensor);
             if (!local && verdict.reason.empty()) verdict.reason = "the layer alone was not judged: " + skipped;
         }
-    } else if (is_output(layer.output)) {
+    } else if (is_output(output)) {
         verdict.verdict = Verdict::miss;
         verdict.reason = "the output was not read from the device";
     } else {
@@ -120,8 +168,9 @@ TensorVerdict Judge::layer(const simkernel::Layer& layer) const {
         verdict.reason = "not probed";
     }
     verdict.role = "layer";
-    verdict.name = layer.output;
+    verdict.name = output;
     verdict.layer = layer.name;
+    verdict.layer_index = index;
     verdict.op = layer.op;
     verdict.precision = layer.precision;
     std::vector<std::string> nodes;
@@ -165,7 +214,8 @@ double Judge::fp32_level() const {
     const Values& fp32 = plain ? emulation : computed_fp32;
     double level = 0;
     for (const simkernel::Layer& layer : run.program.layers)
-        if (run.reference.has_value(layer.output)) level = std::max(level, relative_level(own.at(layer.output), fp32.at(layer.output)));
+        for (const std::string& output : layer.outputs)
+            if (run.reference.has_value(output)) level = std::max(level, relative_level(own.at(output), fp32.at(output)));
     return level;
 }
 
@@ -191,15 +241,17 @@ RunVerdict judge_run(const RunToJudge& run) {
     out.warnings = run.reference.warnings();
     std::vector<Verdict> verdicts;
     std::int64_t elements = 0;
-    for (const simkernel::Layer& layer : run.program.layers) {
-        out.tensors.push_back(judge.layer(layer));
-        const TensorVerdict& verdict = out.tensors.back();
-        const bool wrong_itself = verdict.verdict == Verdict::fail && (!verdict.local || verdict.local->failed > 0);
-        if (wrong_itself && !out.first_failing) {
-            out.first_failing = out.tensors.size() - 1;
-            out.first_failing_layer = layer.name;
+    for (std::size_t i = 0; i < run.program.layers.size(); ++i)
+        for (const std::string& output : run.program.layers[i].outputs) {
+            if (judge.internal.contains(output)) continue;
+            out.tensors.push_back(judge.layer(i, output));
+            const TensorVerdict& verdict = out.tensors.back();
+            const bool wrong_itself = verdict.verdict == Verdict::fail && (!verdict.local || verdict.local->failed > 0);
+            if (wrong_itself && !out.first_failing) {
+                out.first_failing = i;
+                out.first_failing_layer = run.program.layers[i].name;
+            }
         }
-    }
     for (const std::string& name : run.reference.outputs()) out.outputs.push_back(judge.output(name));
     if (run.published && !run.published->empty()) {
         const double level = judge.fp32_level();

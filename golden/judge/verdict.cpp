@@ -32,4 +32,11 @@ Verdict worst(std::span<const Verdict> verdicts) {
     return out == Verdict::skip ? Verdict::miss : out;
 }
 
+const TensorVerdict* RunVerdict::of_layer(std::size_t layer) const {
+    const TensorVerdict* found = nullptr;
+    for (const TensorVerdict& t : tensors)
+        if (t.layer_index == layer && (!found || worse(t.verdict, found->verdict) != found->verdict)) found = &t;
+    return found;
+}
+
 }  // namespace assay::golden

@@ -41,7 +41,8 @@ struct GlobalError {
 
 struct TensorVerdict {
     std::string name, node, op, layer, dtype, shape, precision;
-    std::string role;  ///< "layer", "output", "published"
+    std::string role;             ///< "layer", "output", "published"
+    std::size_t layer_index = 0;  ///< role "layer": index into the program's layers
     Verdict verdict = Verdict::miss;
     std::string reason;               ///< why it is not PASS; "only its shape was judged" for a zero-size tensor
     double max_abs = 0, max_rel = 0;  ///< against the reference that decided; relative to |reference|, over non-zero elements
@@ -56,11 +57,14 @@ struct TensorVerdict {
 struct RunVerdict {
     Verdict verdict = Verdict::miss;
     std::string reason;                        ///< of the verdict when no tensor explains it
-    std::vector<TensorVerdict> tensors;        ///< one a layer of the program, in its order
+    std::vector<TensorVerdict> tensors;        ///< one an output of each layer of the program, in its order
     std::vector<TensorVerdict> outputs;        ///< against golden, then against published outputs
-    std::optional<std::size_t> first_failing;  ///< index into `tensors`: the first layer whose own arithmetic is wrong
+    std::optional<std::size_t> first_failing;  ///< index into the program's layers: the first layer whose own arithmetic is wrong
     std::string first_failing_layer;           ///< its name, "" when none
     std::vector<std::string> warnings;         ///< of the reference: non-finite weights and the like
+
+    /// The worst verdict among a layer's outputs; null when none was judged (a step of a node that was taken apart).
+    const TensorVerdict* of_layer(std::size_t layer) const;
 };
 
 }  // namespace assay::golden

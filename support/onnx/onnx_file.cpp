@@ -133,6 +133,51 @@ std::uint64_t stored_count(const Proto& proto, DType type) {
 
 }  // namespace
 
+namespace {
+
+Proto::DataType onnx_from_dtype(DType type) {
+    switch (type) {
+        case DType::f32:
+            return Proto::FLOAT;
+        case DType::f64:
+            return Proto::DOUBLE;
+        case DType::f16:
+            return Proto::FLOAT16;
+        case DType::bf16:
+            return Proto::BFLOAT16;
+        case DType::i8:
+            return Proto::INT8;
+        case DType::u8:
+            return Proto::UINT8;
+        case DType::i16:
+            return Proto::INT16;
+        case DType::u16:
+            return Proto::UINT16;
+        case DType::i32:
+            return Proto::INT32;
+        case DType::u32:
+            return Proto::UINT32;
+        case DType::i64:
+            return Proto::INT64;
+        case DType::u64:
+            return Proto::UINT64;
+        case DType::boolean:
+            return Proto::BOOL;
+    }
+    throw Error(ErrorKind::internal, "an element type without a counterpart in ONNX");
+}
+
+}  // namespace
+
+onnx::TensorProto proto_from_tensor(const Tensor& tensor, const std::string& name) {
+    onnx::TensorProto proto;
+    proto.set_name(name);
+    proto.set_data_type(onnx_from_dtype(tensor.dtype));
+    for (const std::int64_t dim : tensor.shape) proto.add_dims(dim);
+    proto.set_raw_data(tensor.bytes.data(), tensor.bytes.size());
+    return proto;
+}
+
 DType dtype_from_onnx(int onnx_type, const std::string& where) {
     switch (onnx_type) {
         case Proto::FLOAT:

@@ -22,6 +22,9 @@ std::shared_ptr<const onnx::ModelProto> parse_onnx(const std::string& bytes, con
 /// Decodes raw_data or the typed fields; checks that the count fits the shape. `where` starts the error message.
 Tensor tensor_from_proto(const onnx::TensorProto& proto, const std::string& where);
 
+/// The tensor as raw_data under a name.
+onnx::TensorProto proto_from_tensor(const Tensor& tensor, const std::string& name);
+
 /// A TensorProto file (ONNX test data, `input_0.pb`). `name_out`, if not null, receives the proto's name.
 Tensor load_pb_tensor(const std::filesystem::path& path, std::string* name_out = nullptr);
 DType dtype_from_onnx(int onnx_type, const std::string& where);

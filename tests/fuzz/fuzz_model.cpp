@@ -152,7 +152,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         const simkernel::Program program = workloads::compile(*model, {"fuzz.onnx", std::string(64, '0')}, options);
         ++accepted;
         expect(simkernel::check_program(program.descriptors, sample_chip()).empty(), "what is compiled is legal");
-        for (const simkernel::Layer& layer : program.layers) expect(!layer.output.empty(), "a layer has an output");
+        for (const simkernel::Layer& layer : program.layers) expect(!layer.outputs.empty(), "a layer has an output");
     });
     refusing([&] {
         const golden::Reference reference(model, "fuzz.onnx");

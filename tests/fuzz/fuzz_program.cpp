@@ -64,7 +64,7 @@ void use(Program program) {
 std::vector<std::string> seeds() {
     Program two = sample_program();
     two.tensors.push_back({"z", DType::u8, {2, 3, 4}, {2, 0, 1}, true, DeviceAddr{0x3800}, 24, Role::intermediate});
-    two.layers.push_back({"", "Relu", {1, 2}, {"y"}, "z", "move", 0, 0, "", 4, 1});
+    two.layers.push_back({"", "Relu", {1, 2}, {"y"}, {"z"}, "move", 0, 0, 0, "", 4, 1});
     return {pack(sample_program()), pack(two), pack({})};
 }
 

@@ -41,7 +41,7 @@ struct Example {
         const auto layer = [&](const char* name, const char* op, std::vector<int> nodes, const char* in, const char* out,
                                const std::string& rule) {
             simkernel::Layer l;
-            l.name = name, l.op = op, l.nodes = std::move(nodes), l.inputs = {in}, l.output = out, l.precision = rule;
+            l.name = name, l.op = op, l.nodes = std::move(nodes), l.inputs = {in}, l.outputs = {out}, l.precision = rule;
             program.layers.push_back(l);
         };
         layer("conv", "Conv+Relu", {0, 1}, "x", "r", precision);
@@ -136,7 +136,7 @@ TEST(JudgeRun, AStoredGoldenIsWhatTheDeviceIsComparedWith) {
 
 TEST(JudgeRun, AValueThatTheModelLacksIsAnError) {
     Example run;
-    run.program.layers[1].output = "ghost";
+    run.program.layers[1].outputs = {"ghost"};
     run.device["ghost"] = floats({1}, {1});
     EXPECT_EQ(run.judge().tensors[1].verdict, Verdict::error);
 }
@@ -145,7 +145,7 @@ TEST(JudgeRun, NothingButShapesIsInconclusive) {
     const Reference reference(ModelBuilder().input("x", DType::f32, {0, 3}).node("Relu", {"x"}, "y").output("y").build());
     simkernel::Program program;
     simkernel::Layer layer;
-    layer.name = "relu", layer.nodes = {0}, layer.inputs = {"x"}, layer.output = "y", layer.precision = "fp32";
+    layer.name = "relu", layer.nodes = {0}, layer.inputs = {"x"}, layer.outputs = {"y"}, layer.precision = "fp32";
     program.layers = {layer};
     const std::map<std::string, Tensor> inputs{{"x", Tensor(DType::f32, {0, 3})}}, device{{"y", Tensor(DType::f32, {0, 3})}};
     EXPECT_EQ(judge_run({program, reference, inputs, device, {}}).verdict, Verdict::inconclusive);

@@ -30,7 +30,7 @@ Program sample() {
     p.constant_slots.push_back(weight);
     p.tensors.push_back({"x", DType::i8, {4, 8}, {0, 1}, false, DeviceAddr{0x1000}, 32, Role::input});
     p.tensors.push_back({"y", DType::i32, {4, 8}, {0, 1}, false, DeviceAddr{0x3000}, 128, Role::output});
-    p.layers.push_back({"gemm", "Gemm", {0}, {"x"}, "y", "int8", 256, 8, "K=8", 0, 5});
+    p.layers.push_back({"gemm", "Gemm", {0}, {"x"}, {"y"}, "int8", 256, 512, 8, "K=8", 0, 5});
     p.hbm_bytes = 0x4000;
     return p;
 }

@@ -30,7 +30,7 @@ Program gemm() {
     p.constants.push_back(weights);
     p.tensors.push_back({"x", DType::i8, {kM, kK}, {0, 1}, false, DeviceAddr{0x1000}, kM * kK, Role::input});
     p.tensors.push_back({"y", DType::i32, {kM, kN}, {0, 1}, false, DeviceAddr{0x3000}, 4 * kM * kN, Role::output});
-    p.layers.push_back({"gemm", "Gemm", {0}, {"x"}, "y", "int8", kM * kK * kN, kK, "", 0, 5});
+    p.layers.push_back({"gemm", "Gemm", {0}, {"x"}, {"y"}, "int8", kM * kK * kN, 2 * kM * kK * kN, kK, "", 0, 5});
     p.hbm_bytes = 0x4000;
     return p;
 }

@@ -84,7 +84,7 @@ TEST(Digits, WithoutProbesDeadTensorsShareMemoryAndTheOutputIsTheSame) {
     EXPECT_LT(b.program.tensors.size(), a.program.tensors.size());
     // A probe keeps its tensor.
     ASSERT_GT(a.program.layers.size(), 2u);
-    few.probes = {a.program.layers[0].output};
+    few.probes = a.program.layers[0].outputs;
     const RunResult c = compile_and_run(*d.model, few, {{d.input_name, d.input}});
     EXPECT_EQ(c.tensors.at(few.probes[0]), a.tensors.at(few.probes[0]));
 }

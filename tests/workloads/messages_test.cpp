@@ -18,7 +18,7 @@ CompileOptions nano() {
 
 std::vector<std::string> problems(const ModelBuilder& m, const CompileOptions& options = nano()) {
     std::vector<std::string> texts;
-    for (const Problem& p : check(m.model, {"dir/model.onnx", ""}, options)) texts.push_back(p.text);
+    for (const Problem& p : check(m.model, {"dir/model.onnx", ""}, options).problems) texts.push_back(p.text);
     return texts;
 }
 
@@ -30,6 +30,13 @@ std::string refusal(const ModelBuilder& m, const CompileOptions& options = nano(
         return error.what();
     }
     return "accepted";
+}
+
+/// Why each node that would run on the host does.
+std::vector<std::string> fallback(const ModelBuilder& m, const CompileOptions& options = nano()) {
+    std::vector<std::string> texts;
+    for (const Problem& p : check(m.model, {"dir/model.onnx", ""}, options).fallback) texts.push_back(p.text);
+    return texts;
 }
 
 ModelBuilder unary(const std::string& op, const Shape& shape = {1, 4, 6, 6}, int opset = 13) {
@@ -124,15 +131,10 @@ TEST(Messages, TheModelAsAWhole) {
     EXPECT_EQ(refusal(twice), "model.onnx: value 'y' is defined twice; the second time by node 'y_node'");
     ModelBuilder pass;
     pass.input("x", {1}).output("x");
-    EXPECT_EQ(refusal(pass), "model.onnx: output 'x' is an input or a constant; a model must compute its outputs");
+    EXPECT_EQ(refusal(pass), "accepted") << "the input is handed over as it is";
     CompileOptions options = nano();
     options.precision = "fp4";
     EXPECT_EQ(refusal(unary("Relu"), options), "precision 'fp4' is unknown; use native or bf16");
-    ModelBuilder wide;
-    wide.input("x", {1, 4}, DType::f64).output("y");
-    wide.node("Relu", {"x"}, {"y"});
-    EXPECT_EQ(problems(wide)[0],
-              "model.onnx: input 'x': a tensor of type float64 at run time is not supported; use float32, int8, uint8 or int32");
 }
 
 TEST(Messages, Values) {
@@ -159,6 +161,15 @@ TEST(Messages, WhatDoesNotFitTheChip) {
     EXPECT_EQ(refusal(rows),
               "model.onnx: node 'y_node' (Softmax-13): a row of 9000 elements needs 216320 scratchpad bytes, the chip has 65536; use a "
               "larger chip");
+}
+
+TEST(Messages, WhatRunsOnTheHostAndWhy) {
+    ModelBuilder m;
+    m.input("x", {1, 4}, DType::f64).output("y");
+    m.node("Identity", {"x"}, {"y"});
+    EXPECT_EQ(fallback(m), (std::vector<std::string>{"model.onnx: node 'y_node' (Identity): runs on the host: a tensor of type float64 at run time is "
+                                                     "not supported; use float32, int8, uint8 or int32"}));
+    EXPECT_TRUE(fallback(unary("Relu")).empty());
 }
 
 }  // namespace

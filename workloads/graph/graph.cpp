@@ -59,14 +59,17 @@ NodeId Graph::add_node(Node node) {
 
 void Graph::connect() {
     readers_.assign(values_.size(), {});
-    for (NodeId id = 0; id < node_count(); ++id)
-        for (const ValueId input : node(id).inputs) {
-            if (input == kNoValue) continue;
+    for (NodeId id = 0; id < node_count(); ++id) {
+        const auto read = [&](ValueId input) {
+            if (input == kNoValue) return;
             auto& readers = readers_[static_cast<std::size_t>(input)];
             if (readers.empty() || readers.back() != id) readers.push_back(id);
             if (const NodeId from = value(input).producer; from >= 0)
                 boost::add_edge(static_cast<std::size_t>(from), static_cast<std::size_t>(id), Edge{input}, adjacency_);
-        }
+        };
+        for (const ValueId input : node(id).inputs) read(input);
+        for (const ValueId capture : node(id).captures) read(capture);
+    }
 }
 
 std::vector<NodeId> Graph::topological_order() const {

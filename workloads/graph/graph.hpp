@@ -50,6 +50,7 @@ struct Value {
     std::shared_ptr<const QuantizedConstant> quantized;  ///< `constant` is this, dequantised
     bool is_input = false;
     bool is_output = false;
+    bool internal = false;  ///< a step of a node that was taken apart: no value of the model
     NodeId producer = -1;
 };
 
@@ -61,6 +62,7 @@ struct Node {
     std::map<std::string, Attribute> attributes;
     std::vector<ValueId> inputs;  ///< kNoValue for an absent optional input
     std::vector<ValueId> outputs;
+    std::vector<ValueId> captures;  ///< values of this graph that the node's subgraphs read
     std::shared_ptr<const onnx::NodeProto> proto;  ///< as in the model: what a host step executes
     bool folded = false;                           ///< its outputs are compile-time constants
 
@@ -80,6 +82,11 @@ struct Edge {
 struct NodeError : std::runtime_error {
     NodeError(NodeId id, const std::string& what) : std::runtime_error(what), node(id) {}
     NodeId node;
+};
+
+/// A node that breaks the operator's own rules: no place can run it.
+struct MalformedNode : NodeError {
+    using NodeError::NodeError;
 };
 
 class Graph {

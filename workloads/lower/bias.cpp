@@ -41,7 +41,7 @@ void add_bias(const Graph& graph, NodeId id, MatrixSpec& spec, ValueId bias, dou
         else
             spec.affine.shift[o] += factor * v.constant->value(at(o));
         if (!std::isfinite(spec.affine.shift[o]))
-            throw NodeError(id, fmt::format("bias '{}' is not finite at element {}; repair the model", v.name, at(o)));
+            throw MalformedNode(id, fmt::format("bias '{}' is not finite at element {}; repair the model", v.name, at(o)));
     }
 }
 
@@ -52,7 +52,7 @@ void bind_qlinear_weights(const Graph& graph, NodeId id, ConstantWeights& w, std
     const Tensor& s = *graph.value(node.input(scale)).constant;
     const Tensor* z = node.input(zero) == kNoValue ? nullptr : graph.value(node.input(zero)).constant.get();
     if ((s.count() != 1 && s.count() != outputs) || (z && z->count() != s.count() && z->count() != 1))
-        throw NodeError(id, fmt::format("{} weight scales for {} outputs; repair the model", s.count(), outputs));
+        throw MalformedNode(id, fmt::format("{} weight scales for {} outputs; repair the model", s.count(), outputs));
     w.integers = graph.value(w.value).constant;
     if (w.integers->dtype != DType::i8 && w.integers->dtype != DType::u8)
         throw NodeError(id, fmt::format("weights of type {} are not supported; use int8 or uint8", name_of(w.integers->dtype)));

@@ -95,7 +95,7 @@ std::pair<std::vector<float>, std::vector<float>> batch_norm_factors(const Graph
         if (!graph.is_constant(v)) throw NodeError(id, "scale, bias, mean and variance must be constants; export for inference");
         p[i] = graph.value(v).constant.get();
         if (p[i]->count() != shape[1])
-            throw NodeError(id, fmt::format("a parameter has {} elements for {} channels; repair the model", p[i]->count(), shape[1]));
+            throw MalformedNode(id, fmt::format("a parameter has {} elements for {} channels; repair the model", p[i]->count(), shape[1]));
     }
     const double epsilon = static_cast<double>(node.real("epsilon", 1e-5f));
     std::vector<float> scale, shift;
@@ -103,7 +103,7 @@ std::pair<std::vector<float>, std::vector<float>> batch_norm_factors(const Graph
         const double s = p[0]->value(c) / std::sqrt(p[3]->value(c) + epsilon);
         const double t = p[1]->value(c) - p[2]->value(c) * s;
         if (!std::isfinite(s) || !std::isfinite(t))
-            throw NodeError(id, fmt::format("the parameters of channel {} are not finite; repair the model", c));
+            throw MalformedNode(id, fmt::format("the parameters of channel {} are not finite; repair the model", c));
         scale.push_back(static_cast<float>(s));
         shift.push_back(static_cast<float>(t));
     }

@@ -7,6 +7,7 @@
 
 #include "simkernel/exec/decode.hpp"
 #include "support/error.hpp"
+#include "workloads/lower/cost.hpp"
 
 namespace assay::workloads {
 namespace {
@@ -57,12 +58,17 @@ std::vector<int> identity(std::size_t rank) {
 
 }  // namespace
 
+bool device_holds(DType type) {
+    return type == DType::f32 || type == DType::i8 || type == DType::u8 || type == DType::i32 || type == DType::boolean;
+}
+
 simkernel::Dtype device_type(NodeId id, DType type) {
     switch (type) {
         case DType::f32:
             return simkernel::Dtype::f32;
         case DType::i8:
         case DType::u8:
+        case DType::boolean:  // 0 or 1
             return simkernel::Dtype::i8;
         case DType::i32:
             return simkernel::Dtype::i32;
@@ -134,7 +140,76 @@ std::uint64_t Lowering::allocate_fresh(std::uint64_t bytes) {
     return addr;
 }
 
+void Lowering::place_on_host(ValueId id, std::optional<std::size_t> step) {
+    const Value& v = graph.value(id);
+    simkernel::TensorSlot slot;
+    slot.name = v.name;
+    slot.dtype = v.dtype;
+    if (!v.dynamic) slot.shape = v.shape;
+    slot.on_host = true;
+    slot.internal = v.internal;
+    slot.role = v.is_input ? simkernel::Role::input : v.is_output ? simkernel::Role::output : simkernel::Role::intermediate;
+    if (step) program.host_steps[*step].outputs.push_back(slot);
+    program.tensors.push_back(std::move(slot));
+    host_values_[id] = step;
+}
+
+Operand Lowering::upload(NodeId id, ValueId value, bool narrow) {
+    const Value& v = graph.value(value);
+    if (v.dynamic) throw NodeError(id, fmt::format("the shape of '{}' is known at run time only", v.name));
+    const simkernel::Dtype type = narrow ? simkernel::Dtype::i32 : device_type(id, v.dtype);
+    const auto it = std::find_if(program.tensors.begin(), program.tensors.end(), [&](const auto& slot) { return slot.name == v.name; });
+    ASSAY_CHECK(it != program.tensors.end() && it->on_host, "a value in host memory has a slot that says so");
+    if (element_count(v.shape) == 0) throw NodeError(id, fmt::format("'{}' has no elements", v.name));
+    simkernel::TensorSlot& slot = *it;
+    slot.on_host = false;
+    slot.narrow = narrow;
+    slot.offset_128 = v.dtype == DType::u8;
+    slot.perm = identity(v.shape.size());
+    slot.bytes = static_cast<std::uint64_t>(element_count(v.shape)) * simkernel::size_of(type);
+    slot.addr = {allocate_fresh(slot.bytes)};  // written between earlier layers: memory that no tensor had before
+    addr_[value] = slot.addr.value;
+    if (const auto step = host_values_.at(value))
+        for (simkernel::TensorSlot& out : program.host_steps[*step].outputs)
+            if (out.name == v.name) out = slot;
+    Operand view;
+    view.device = value;
+    view.shape = v.shape;
+    view.strides = row_major_strides(v.shape);
+    set_view(value, view);
+    return view;
+}
+
+Operand Lowering::index_operand(NodeId id, ValueId value) {
+    if (has_view(value) || !on_host(value)) return operand(id, value);
+    return upload(id, value, graph.value(value).dtype == DType::i64);
+}
+
+const simkernel::TensorSlot* Lowering::slot(ValueId value) const {
+    const std::string& name = graph.value(value).name;
+    for (auto it = program.tensors.rbegin(); it != program.tensors.rend(); ++it)
+        if (it->name == name) return &*it;
+    return nullptr;
+}
+
+void Lowering::rollback(const Mark& mark) {
+    emitter.abort_layer();
+    // A layer that was finished meanwhile (a view made a tensor) is right by itself and stays, and so do the tensors before it.
+    if (program.layers.size() != mark.layers) return;
+    for (std::size_t i = mark.views; i < view_log_.size(); ++i) {
+        const ValueId value = view_log_[i];
+        if (on_host(value) || graph.is_constant(value)) continue;
+        has_view_[static_cast<std::size_t>(value)] = false;
+        releasable_.erase(value);
+        addr_.erase(value);
+    }
+    std::erase_if(view_log_, [&](ValueId value) { return !has_view(value); });
+    program.tensors.resize(mark.tensors);
+}
+
 void Lowering::place_input(ValueId id) {
+    const Value& v = graph.value(id);
+    if (v.dynamic || element_count(v.shape) == 0 || !device_holds(v.dtype)) return place_on_host(id, std::nullopt);
     const std::size_t rank = graph.value(id).shape.size();
     std::vector<int> perm = identity(rank);
     if ((rank == 3 || rank == 4) && wants_channels_last(graph, id, 6)) std::rotate(perm.begin() + 1, perm.begin() + 2, perm.end());
@@ -151,6 +226,7 @@ const Operand& Lowering::materialize(NodeId id, ValueId value, std::vector<int> 
     slot.shape = v.shape;
     slot.perm = std::move(perm);
     slot.offset_128 = v.dtype == DType::u8;
+    slot.internal = v.internal;
     slot.bytes = static_cast<std::uint64_t>(element_count(v.shape)) * simkernel::size_of(type);
     slot.addr = {allocate(slot.bytes)};
     slot.role = v.is_output ? simkernel::Role::output : simkernel::Role::intermediate;
@@ -173,12 +249,19 @@ const Operand& Lowering::materialize(NodeId id, ValueId value, std::vector<int> 
 
 void Lowering::set_view(ValueId value, Operand view) {
     views_[static_cast<std::size_t>(value)] = std::move(view);
+    if (!has_view(value)) view_log_.push_back(value);
     has_view_[static_cast<std::size_t>(value)] = true;
+}
+
+bool Lowering::view_is_tensor(ValueId value) const {
+    const Operand& view = views_[static_cast<std::size_t>(value)];
+    return view.device == value && view.path.empty() && !view.constant;
 }
 
 Operand Lowering::operand(NodeId id, ValueId value) {
     if (has_view(value)) return views_[static_cast<std::size_t>(value)];
     const Value& v = graph.value(value);
+    if (on_host(value)) return upload(id, value, false);
     if (!v.constant)
         throw NodeError(id, fmt::format("input '{}' was not computed, because the node that makes it is not supported", v.name));
     (void)device_type(id, v.dtype);
@@ -200,7 +283,7 @@ void Lowering::place_constant(NodeId id, ValueId value) {
     if (v.dtype == DType::f32)
         for (std::int64_t i = 0; i < v.constant->count(); ++i)
             if (std::isnan(v.constant->as<float>()[i]))
-                throw NodeError(id, fmt::format("constant '{}' holds NaN at element {}; repair the model", v.name, i));
+                throw MalformedNode(id, fmt::format("constant '{}' holds NaN at element {}; repair the model", v.name, i));
     simkernel::ConstantSlot slot;
     slot.name = v.origin.empty() ? v.name : v.origin;
     slot.dtype = device_type(id, v.dtype);
@@ -230,12 +313,20 @@ void Lowering::begin_layer() { emitter.begin_layer(static_cast<std::uint32_t>(pr
 
 void Lowering::end_layer(simkernel::Layer layer, NodeId main, std::vector<NodeId> nodes, const std::vector<Operand>& inputs,
                          ValueId output) {
+    end_layer(std::move(layer), main, std::move(nodes), inputs, std::vector<ValueId>{output});
+}
+
+void Lowering::end_layer(simkernel::Layer layer, NodeId main, std::vector<NodeId> nodes, const std::vector<Operand>& inputs,
+                         const std::vector<ValueId>& outputs) {
     layer.first_descriptor = emitter.size();
     layer.descriptor_count = emitter.end_layer();
     layer.name = graph.node(main).name;
     layer.op = joined_ops(graph, nodes);
-    layer.output = graph.value(output).name;
-    for (const NodeId node : nodes) done.insert(node);
+    for (const ValueId output : outputs) layer.outputs.push_back(graph.value(output).name);
+    for (const NodeId node : nodes) {
+        done.insert(node);
+        layer.operations += operations_of(graph, node);
+    }
     for (const Operand& input : inputs) {
         nodes.insert(nodes.end(), input.path.begin(), input.path.end());
         const std::string& name = graph.value(input.device).name;

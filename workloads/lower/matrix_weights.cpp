@@ -39,7 +39,7 @@ public:
             tensor_ = v.constant.get();
             for (std::int64_t i = 0; i < tensor_->count(); ++i)
                 if (!std::isfinite(tensor_->as<float>()[i]))
-                    throw NodeError(
+                    throw MalformedNode(
                         spec.main, fmt::format("weight '{}' holds {} at element {}; repair the model", v.name, tensor_->as<float>()[i], i));
         }
         if (!v.origin.empty()) offsets_.assign(static_cast<std::size_t>(tensor_->count()), 0);

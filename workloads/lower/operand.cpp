@@ -69,7 +69,7 @@ Quantization tensor_quantization(const Graph& graph, NodeId id, ValueId scale, V
     Quantization q;
     q.scale = s.as<float>()[0];
     if (!(q.scale > 0) || q.scale > 3.4e38f)
-        throw NodeError(id, fmt::format("scale {} must be positive and finite; repair the model", q.scale));
+        throw MalformedNode(id, fmt::format("scale {} must be positive and finite; repair the model", q.scale));
     if (zero != kNoValue) q.zero_point = static_cast<std::int32_t>(graph.value(zero).constant->integer(0));
     if (type == DType::u8) q.zero_point -= 128;
     return q;

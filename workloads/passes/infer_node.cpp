@@ -289,7 +289,7 @@ const std::map<std::string, std::function<void(const Context&)>>& rules() {
 
 std::int64_t normal_axis(NodeId id, std::int64_t axis, std::size_t rank) {
     const auto r = static_cast<std::int64_t>(rank);
-    if (axis < -r || axis >= r) throw NodeError(id, fmt::format("axis {} is out of range for {} dimensions; repair the model", axis, rank));
+    if (axis < -r || axis >= r) throw MalformedNode(id, fmt::format("axis {} is out of range for {} dimensions; repair the model", axis, rank));
     return axis < 0 ? axis + r : axis;
 }
 
@@ -298,7 +298,7 @@ Shape broadcast_shapes(NodeId id, const Shape& a, const Shape& b) {
     for (std::size_t i = 0; i < out.size(); ++i) {  // from the last dimension
         const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
         if (x != y && x != 1 && y != 1)
-            throw NodeError(id, fmt::format("{} and {} do not broadcast; repair the model", to_string(a), to_string(b)));
+            throw MalformedNode(id, fmt::format("{} and {} do not broadcast; repair the model", to_string(a), to_string(b)));
         out[out.size() - 1 - i] = x == 1 ? y : x;
     }
     return out;

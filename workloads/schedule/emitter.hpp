@@ -38,6 +38,9 @@ public:
     /// Sorts the layer's descriptors into the stream; returns how many there were.
     std::uint32_t end_layer();
 
+    /// Forgets the descriptors of a layer that was begun and not ended.
+    void abort_layer() { pending_.clear(); }
+
     /// Stage and step of the descriptors that follow; `last_use` is the last step that used the buffer they write (load and convert only).
     void at(Stage stage, std::int64_t step, std::int64_t last_use = kNeverUsed);
     void emit(const simkernel::LoadFields& f);
