@@ -22,12 +22,14 @@ ALLOWED = {
     "golden/emulation": ["support", "golden/reference"],
     "golden/store": ["support", "golden/reference", "golden/emulation"],
     "golden": ["support", "golden/reference", "golden/emulation", "golden/store", "simkernel/program.hpp", "simkernel/types.hpp"],
-    "workloads": ["simkernel", "support"],
+    # The host fallback sees neither the compiler around it nor the chip: a program's step runs without both.
+    "workloads/host": ["support"],
+    "workloads": ["workloads/host", "simkernel", "support"],
     "switchover": ["simkernel", "support"],
     # The one place that sees the chip models.
     "switchover/backends": ["switchover", "simkernel", "support", "systemc", "rtl_models"],
-    "campaign": ["golden", "golden/reference", "golden/emulation", "golden/store", "workloads", "switchover", "simkernel", "support"],
-    "cli": ["campaign", "golden", "golden/reference", "golden/emulation", "golden/store", "workloads", "switchover", "simkernel", "support"],
+    "campaign": ["golden", "golden/reference", "golden/emulation", "golden/store", "workloads", "workloads/host", "switchover", "simkernel", "support"],
+    "cli": ["campaign", "golden", "golden/reference", "golden/emulation", "golden/store", "workloads", "workloads/host", "switchover", "simkernel", "support"],
 }
 # Folders whose code may see everything, and which nothing else may include.
 FREE = ["tests", "bench"]
@@ -36,8 +38,8 @@ FREE = ["tests", "bench"]
 THIRD_PARTY = {
     "systemc": ["systemc"], "systemc.h": ["systemc"], "sysc": ["systemc"], "tlm": ["systemc"], "tlm.h": ["systemc"], "tlm_utils": ["systemc"],
     "verilated.h": ["rtl_models"], "verilated_fst_c.h": ["rtl_models"], "verilated_cov.h": ["rtl_models"], "svdpi.h": ["rtl_models"],
-    "onnx": ["support", "workloads", "golden/reference", "campaign"], "google": ["support"],
-    "boost": ["workloads"], "Eigen": ["golden/reference"], "hdf5.h": ["support"], "H5Cpp.h": ["support"], "CLI": ["cli"],
+    "onnx": ["support", "workloads", "workloads/host", "golden/reference", "campaign"], "google": ["support"],
+    "boost": ["workloads"], "Eigen": ["golden/reference", "workloads/host"], "hdf5.h": ["support"], "H5Cpp.h": ["support"], "CLI": ["cli"],
     "sqlite3.h": ["campaign"],
 }
 
@@ -45,12 +47,12 @@ THIRD_PARTY = {
 LIBRARY_AREA = {
     "support": "support", "onnxfile": "support", "contract": "simkernel", "numerics": "simkernel", "simkernel": "simkernel",
     "systemc": "systemc", "rtl_models": "rtl_models", "golden_reference": "golden/reference", "golden_store": "golden/store",
-    "golden": "golden", "workloads": "workloads", "switchover": "switchover", "backends": "switchover/backends", "campaign": "campaign",
+    "golden": "golden", "hostops": "workloads/host", "workloads": "workloads", "switchover": "switchover", "backends": "switchover/backends", "campaign": "campaign",
 }
 # Third parties as CMake names them -> areas that may link them.
 LIBRARY_THIRD_PARTY = {
     "assay_systemc_lib": ["systemc"], "assay_verilated": ["rtl_models"],
-    "assay_onnx": ["support", "workloads", "golden/reference", "campaign"], "Eigen3::Eigen": ["golden/reference"],
+    "assay_onnx": ["support", "workloads", "workloads/host", "golden/reference", "campaign"], "Eigen3::Eigen": ["golden/reference", "workloads/host"],
     "Boost::headers": ["workloads"], "Boost::graph": ["workloads"], "PkgConfig::HDF5": ["support"],
 }
 # Libraries that name no part: options, and what any part may use.
