@@ -93,6 +93,7 @@ std::string to_json(const SessionReport& r) {
              {"cycles_basis", "uncalibrated: the error of the modelled cycles against whole-core RTL is not measured yet"},
              {"seconds", {{"import", r.seconds.import}, {"compile", r.seconds.compile}, {"golden", r.seconds.golden}, {"device", r.seconds.device}, {"host", r.run.host_seconds},
                           {"judge", r.seconds.judge}, {"total", r.seconds.total}}},
+             {"measured_seconds", r.measured_seconds},
              {"peak_rss_bytes", r.peak_rss_bytes},
              {"macs", macs},
              {"units", r.identity.units},

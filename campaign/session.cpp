@@ -1,7 +1,9 @@
 #include "campaign/session.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -129,6 +131,36 @@ void prepare_folder(const std::string& out_dir) {
     fs::remove(fs::path(out_dir) / ".probe");
 }
 
+/// The same program on the same target again and again, nothing judged.
+void measure(SessionReport& report, const LoadedModel& model, const SessionOptions& options) {
+    switchover::RunOptions run = options.run;
+    run.host = execute_host_step;
+    run.trace = false;
+    const std::unique_ptr<switchover::Target> target = switchover::make_target(options.target, options.target_options);
+    if (const auto identity = target->identity(); identity.ok()) report.identity = identity.value();
+    report.verdict = Verdict::measured;
+    for (unsigned i = 0; i <= options.measure; ++i) {
+        if (options.progress) options.progress(fmt::format("run {} of {} on {}", i, options.measure, options.target));
+        switchover::Result<switchover::RunResult> ran = switchover::Runtime(*target).run(report.program, model.data.inputs, run);
+        if (!ran.ok()) {
+            report.verdict = Verdict::error;
+            report.reason = report.target_error = fmt::format("{}: {}", switchover::name_of(ran.error().kind), ran.error().text);
+            return;
+        }
+        report.run = std::move(ran.value());
+        if (const std::string complaint = device_complaint(report); !complaint.empty()) {
+            report.verdict = Verdict::fail;
+            report.reason = complaint;
+            return;
+        }
+        if (i > 0) report.measured_seconds.push_back(report.run.device_seconds);
+    }
+    std::vector<double> sorted = report.measured_seconds;
+    std::sort(sorted.begin(), sorted.end());
+    report.seconds.device = sorted[sorted.size() / 2];
+    report.peak_rss_bytes = peak_rss();
+}
+
 }  // namespace
 
 SessionReport run_session(const SessionOptions& options) {
@@ -146,14 +178,17 @@ SessionReport run_session(const SessionOptions& options) {
 
     progress("import");
     const LoadedModel model = load_model(options.model);
-    const golden::Reference reference(model.proto, options.model.model);
+    std::optional<golden::Reference> made;
+    if (options.measure == 0) made.emplace(model.proto, options.model.model);
     report.data = model.data.text;
     report.random_inputs = model.random_inputs;
     report.seconds.import = phase.lap();
 
     progress("compile");
     if (options.program.empty()) {
-        report.program = workloads::compile(*model.proto, model.source, compile_options(model, options.model, report.chip, options.precision));
+        workloads::CompileOptions compile = compile_options(model, options.model, report.chip, options.precision);
+        if (options.measure > 0) compile.probes_all = false;
+        report.program = workloads::compile(*model.proto, model.source, compile);
     } else {
         report.program = simkernel::load_program(options.program);
         if (report.program.model_sha256 != model.source.sha256)
@@ -163,7 +198,14 @@ SessionReport run_session(const SessionOptions& options) {
     }
     report.seconds.compile = phase.lap();
 
+    if (options.measure > 0) {
+        measure(report, model, options);
+        report.seconds.total = total.lap();
+        return report;
+    }
+
     progress("golden");
+    const golden::Reference& reference = *made;
     golden::Values values;
     if (options.golden.empty()) values = reference.run(model.data.inputs);
     else

@@ -20,6 +20,8 @@ struct SessionOptions {
     std::string precision = "native";
     std::string golden;                  ///< golden file made before; empty: computed now
     switchover::RunOptions run;
+    /// Runs after the first to time, without probes, trace or judgement: the verdict is MEASURED and seconds.device their median. 0: a judged run.
+    unsigned measure = 0;
     std::string out_dir;                 ///< empty: only the report is made
     std::string trace_path;              ///< Perfetto
     std::function<void(const std::string&)> progress;  ///< called at the start of each phase; may be empty
@@ -47,6 +49,7 @@ struct SessionReport {
     std::vector<std::string> faults;
     std::map<std::string, Tensor> golden_outputs;  ///< by graph output, rounded to its type
     bool random_inputs = false;
+    std::vector<double> measured_seconds;          ///< device seconds of each timed run, in order
 };
 
 /// Throws Error for what is wrong before the run (usage, bad input, damaged golden, refused writes); what happens on the target is a verdict.

@@ -67,6 +67,7 @@ void setup_run(CLI::App& app, Command& chosen) {
     command->add_flag("--jitter", session.target_options.jitter, "Random extra latencies from --seed: cycles change, values must not");
     command->add_option("--quantum", session.target_options.quantum_cycles, "Temporal decoupling, cycles; changes neither values nor cycles")->capture_default_str();
     command->add_option("--deadline", session.run.deadline_cycles, "Give up after so many device cycles; 0: from the program's size");
+    command->add_option("--measure", session.measure, "Time N runs after a first one, without probes, trace or judgement: verdict MEASURED, seconds.device their median");
     command->add_option("--threads", options->threads, "Host threads for values; 0: all cores");
     command->add_flag("-v,--verbose", options->verbose, "Print each phase");
     command->add_flag("--no-color", options->no_color, "No colour");
