@@ -231,7 +231,7 @@ PortReply EngineProcess::write_external(std::uint64_t device_addr, std::span<con
 
 PortReply EngineProcess::reserve_external(std::uint64_t device_addr, std::uint64_t bytes, bool write, Cycles at) {
     if (!synchronise(at)) return {};
-    return initiator_.reserve(to_noc, device_addr, bytes, write, local_delay());
+    return initiator_.reserve(to_noc, device_addr, bytes, write, now());
 }
 
 }  // namespace assay::chip

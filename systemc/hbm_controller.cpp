@@ -39,8 +39,9 @@ void HbmController::b_transport(tlm::tlm_generic_payload& tx, sc_core::sc_time& 
     }
     if (tx.is_read()) memory_.read(tx.get_address(), {data, bytes});
     if (tx.is_write()) memory_.write(tx.get_address(), {data, bytes});
-    const Cycles arrival = Clock::local(delay);
-    delay += Clock::span(serve(tx.get_address(), bytes, arrival) - arrival);
+    TransactionTime time(tx, delay);
+    const Cycles arrival = time.at();
+    time.add(serve(tx.get_address(), bytes, arrival) - arrival);
     tx.set_response_status(tlm::TLM_OK_RESPONSE);
 }
 

@@ -15,10 +15,11 @@ HostLink::HostLink(sc_core::sc_module_name name, const simkernel::ChipConfig& co
 void HostLink::b_transport(tlm::tlm_generic_payload& tx, sc_core::sc_time& delay) {
     const std::uint64_t bytes = tx.get_data_length();
     const std::span<std::byte> range = memory_.visible(tx.get_address() - simkernel::region::host, bytes);
-    const Cycles at = Clock::local(delay);
+    TransactionTime time(tx, delay);
+    const Cycles at = time.at();
     if (range.empty()) {
         tx.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
-        delay += Clock::span(latency_ + latency_);
+        time.add(latency_ + latency_);
         return;
     }
     auto* data = reinterpret_cast<std::byte*>(tx.get_data_ptr());
@@ -33,7 +34,7 @@ void HostLink::b_transport(tlm::tlm_generic_payload& tx, sc_core::sc_time& delay
         to_chip_free_ = std::max(at + latency_, to_chip_free_) + beats;
         end = to_chip_free_ + latency_;
     }
-    delay += Clock::span(end - at);
+    time.add(end - at);
     tx.set_response_status(tlm::TLM_OK_RESPONSE);
 }
 

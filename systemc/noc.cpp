@@ -37,12 +37,13 @@ void Noc::drop_traffic() {
 
 void Noc::core_transport(int id, tlm::tlm_generic_payload& tx, sc_core::sc_time& delay) {
     Port& port = ports_[static_cast<std::size_t>(id) / kInitiatorsPerCore];
-    const Cycles at = Clock::local(delay);
+    TransactionTime time(tx, delay);
+    const Cycles at = time.at();
     const Cycles latency{static_cast<std::uint64_t>(config_.noc_latency_cycles)};
     const bool hbm = in_hbm(tx, config_);
     if (!hbm && tx.get_address() < region::host) {
         tx.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
-        delay += Clock::span(latency + latency);
+        time.add(latency + latency);
         return;
     }
     const auto width = static_cast<std::uint64_t>(config_.noc_bytes_per_cycle);
@@ -54,16 +55,16 @@ void Noc::core_transport(int id, tlm::tlm_generic_payload& tx, sc_core::sc_time&
         port.request_free = start + beats;
         arrival += start + beats - at;
     }
-    delay += Clock::span(arrival - at);
+    time.add(arrival - at);
     (hbm ? to_hbm : to_host)->b_transport(tx, delay);
-    const Cycles served = Clock::local(delay);
+    const Cycles served = time.at();
     Cycles end = served + latency;
     if (!write) {
         // The last beat leaves the port when both the memory has sent it and the earlier responses are through.
         end = std::max(end, port.response_free + beats);
         port.response_free = end;
     }
-    delay += Clock::span(end - served);
+    time.add(end - served);
 }
 
 void Noc::host_transport(tlm::tlm_generic_payload& tx, sc_core::sc_time& delay) {

@@ -15,7 +15,9 @@ void TimedProcess::wake_at(Cycles at) {
     due_ = at;
     // During its own step the process asks the kernel only when it cannot run ahead. A notification for an earlier time replaces a later
     // one (IEEE 1666-2011 §5.10.5).
-    if (!stepping_) wake_.notify(Clock::span(at, phase_) - sc_core::sc_time_stamp());
+    if (stepping_) return;
+    wake_.notify(Clock::span(at, phase_) - sc_core::sc_time_stamp());
+    timeline_.notified(at, phase_);
 }
 
 bool TimedProcess::synchronise(Cycles at) {
@@ -34,6 +36,7 @@ void TimedProcess::run() {
     if (!due_) return;
     now_ = *due_;
     stepping_ = true;
+    timeline_.activated();
     try {
         do {
             due_.reset();

@@ -4,10 +4,14 @@
 
 namespace assay::chip {
 
-bool Timeline::may_run_ahead(Cycles to, Phase phase) const {
-    if (to >= horizon_ || to.count > now().count + quantum_.count) return false;
-    if (sc_core::sc_pending_activity_at_current_time()) return false;
-    return Clock::span(to, phase) < sc_core::sc_time_stamp() + sc_core::sc_time_to_pending_activity();
+void Timeline::activated() {
+    const sc_core::sc_time& stamp = sc_core::sc_time_stamp();
+    stamp_ = Clock::cycle_of(stamp);
+    frontier_units_ = stamp.value();
+    if (!sc_core::sc_pending_activity_at_current_time()) {
+        const std::uint64_t pending = sc_core::sc_time_to_pending_activity().value();
+        frontier_units_ = pending > UINT64_MAX - frontier_units_ ? UINT64_MAX : frontier_units_ + pending;
+    }
 }
 
 void Timeline::run_until(Cycles target, bool stop_at_completion) {

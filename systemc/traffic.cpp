@@ -20,10 +20,19 @@ PortReply Initiator::write(tlm::tlm_initiator_socket<>& socket, std::uint64_t ad
     return transport(socket, tlm::TLM_WRITE_COMMAND, address, const_cast<std::byte*>(in.data()), in.size(), delay);
 }
 
-PortReply Initiator::reserve(tlm::tlm_initiator_socket<>& socket, std::uint64_t address, std::uint64_t bytes, bool write,
-                             sc_core::sc_time delay) {
+PortReply Initiator::reserve(tlm::tlm_initiator_socket<>& socket, std::uint64_t address, std::uint64_t bytes, bool write, Cycles at) {
     reservation_->write = write;
-    return transport(socket, tlm::TLM_IGNORE_COMMAND, address, nullptr, bytes, delay);
+    reservation_->at = at;
+    payload_.set_command(tlm::TLM_IGNORE_COMMAND);
+    payload_.set_address(address);
+    payload_.set_data_ptr(nullptr);
+    payload_.set_data_length(static_cast<unsigned>(bytes));
+    payload_.set_streaming_width(static_cast<unsigned>(bytes));
+    payload_.set_byte_enable_ptr(nullptr);
+    payload_.set_dmi_allowed(false);
+    payload_.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
+    socket->b_transport(payload_, no_delay_);
+    return {true, reservation_->at, !payload_.is_response_ok()};
 }
 
 PortReply Initiator::transport(tlm::tlm_initiator_socket<>& socket, tlm::tlm_command command, std::uint64_t address, std::byte* data,
