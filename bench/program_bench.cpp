@@ -66,12 +66,20 @@ std::map<simkernel::Opcode, Share> values_alone(const simkernel::Program& progra
             best[i] = std::min(best[i], since(start));
         }
     std::map<simkernel::Opcode, Share> shares;
+    std::map<std::pair<std::uint32_t, simkernel::Opcode>, double> by_layer;
     for (std::size_t i = 0; i < decoded.size(); ++i) {
+        by_layer[{program.debug[i].layer, decoded[i].opcode}] += best[i];
         Share& share = shares[decoded[i].opcode];
         share.seconds += best[i];
         ++share.descriptors;
         share.work += simkernel::work_of(decoded[i]);
     }
+    std::vector<std::pair<double, std::pair<std::uint32_t, simkernel::Opcode>>> order;
+    for (const auto& [key, seconds] : by_layer) order.push_back({seconds, key});
+    std::sort(order.rbegin(), order.rend());
+    for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 12); ++i)
+        fmt::print("  {:>8.3f} ms {:<8} {} ({})\n", 1e3 * order[i].first, simkernel::name_of(order[i].second.second), program.layers[order[i].second.first].name,
+                   program.layers[order[i].second.first].op);
     return shares;
 }
 

@@ -88,7 +88,9 @@ struct Executor {
         std::byte* base = at(local, f.local_addr);
         for_each_run(f, [&](const std::array<std::int64_t, 4>& i) {
             std::byte* to = base + offset(i, f.local_stride);
-            if (f.pattern_bytes == 1) std::memset(to, static_cast<int>(f.pattern), f.run_bytes);
+            const std::uint32_t first = f.pattern & 0xFFu;
+            const bool one_byte = f.pattern_bytes == 1 || f.pattern == first * (f.pattern_bytes == 2 ? 0x0101u : 0x0101'0101u);
+            if (one_byte) std::memset(to, static_cast<int>(first), f.run_bytes);
             else
                 for (std::uint32_t b = 0; b < f.run_bytes; b += f.pattern_bytes) std::memcpy(to + b, &f.pattern, f.pattern_bytes);
             return true;

@@ -11,13 +11,14 @@ namespace assay::simkernel {
 
 /// One tile of a matrix product: `rows` rows of activations by one panel of `KernelTable::columns` columns.
 struct TileArgs {
-    const void* a;           ///< row r at a + r*a_stride_bytes: float[k], or int16[2*k] pairs
+    const void* a;           ///< row r at a + r*a_stride_bytes: float[k], or integers in groups of KernelTable::i8_group as they pack them
     std::size_t a_stride_bytes;
-    const void* w;           ///< panel: float[k][columns], or int16[k][columns][2]
-    std::size_t steps;       ///< k of floats, pairs of k of integers
+    const void* w;           ///< panel: float[steps][columns], or integers [steps][columns][i8_group]
+    std::size_t steps;       ///< k of floats, groups of k of integers
     std::byte* acc;          ///< row r at acc + r*acc_stride_bytes: `columns` 32-bit words
     std::size_t acc_stride_bytes;
     bool accumulate;         ///< false: start at +0 and do not read acc
+    const std::int32_t* bias = nullptr;  ///< integers: added to each of the panel's columns at the start, wrapping; null: nothing
 };
 
 /// One row of a depthwise product (one k and one n a group): acc[n] takes a[base[j] + n] * w[j][n] for j ascending, n < length[j].
@@ -41,10 +42,13 @@ struct KernelTable {
     void (*diagonal_bf16)(const DiagonalArgs& args);
     void (*diagonal_i8)(const DiagonalArgs& args);
     void (*widen_bf16)(const std::byte* from, float* to, std::size_t count);
-    void (*widen_i8_i16)(const std::byte* from, std::int16_t* to, std::size_t count);
     void (*widen_i8_i32)(const std::byte* from, std::int32_t* to, std::size_t count);
-    /// to[2i] = even[i], to[2i+1] = odd[i] (0 when odd is null).
-    void (*interleave_i8)(const std::byte* even, const std::byte* odd, std::int16_t* to, std::size_t count);
+    /// Integer products take `i8_group` consecutive k at a time: 2 as pairs of int16, or 4 as bytes with activations raised by 128 to unsigned, which
+    /// the bias of the panel takes back: -128 times the sum of its weights, wrapping (so the int32 sums are exact).
+    std::size_t i8_group;
+    void (*pack_i8_row)(const std::byte* from, std::byte* to, std::size_t count);
+    /// Weights of one step: rows[0..i8_group) of `count` columns, null past the last k, to [columns][i8_group]; their sums are taken off bias * 128.
+    void (*pack_i8_step)(const std::byte* const* rows, std::byte* to, std::size_t count, std::int32_t* bias);
 
     /// dst[i] = op(a[i], b[i], c[i]) for i < count rounded up to 16: all arrays hold that many. dst may be an operand.
     void (*uop)(Uop op, const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c, std::uint32_t* dst, std::size_t count);

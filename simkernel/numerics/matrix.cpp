@@ -2,6 +2,7 @@
 #include "simkernel/numerics/matrix.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <type_traits>
 #include <vector>
@@ -17,6 +18,8 @@ namespace {
 constexpr std::size_t kBlockRows = 24;
 /// Multiply-accumulates below which a second thread costs more than it saves: about 10 us of one core, the price of waking it.
 constexpr std::size_t kParallelMacs = 256 * 1024;
+/// Up to so many rows the threads share a product by columns: each packs its own weights, which by rows one thread would do for all.
+constexpr std::size_t kFewRows = 256;
 /// Elements by which packed rows are padded: kernels read whole vectors of at most 16 words.
 constexpr std::size_t kPad = 16;
 
@@ -24,9 +27,8 @@ std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1
 
 struct Buffers {
     std::vector<float> floats;
-    std::vector<std::int16_t> halves;
     std::vector<std::int32_t> words;
-    std::vector<std::byte> tile;
+    std::vector<std::byte> rows, panel, tile;
 };
 /// Of this thread, kept between descriptors. On the heap: the caller may be a SystemC process with a small stack.
 Buffers& buffers() {
@@ -40,89 +42,123 @@ T* reserve(std::vector<T>& buffer, std::size_t count) {
     return buffer.data();
 }
 
-/// Weights of one slice as panels of `columns` columns, one after the other; missing columns are zero (their sums are discarded).
-template <class T>
-std::vector<T> pack_weights(const KernelTable& kernel, const MatmulFields& f, const Slice& slice, const std::byte* w) {
-    constexpr bool kFloat = std::is_same_v<T, float>;
-    const std::size_t panels = (slice.columns + kernel.columns - 1) / kernel.columns;
-    const std::size_t steps = kFloat ? slice.k.size() : (slice.k.size() + 1) / 2;
-    const std::size_t step_elems = kernel.columns * (kFloat ? 1 : 2);
-    std::vector<T> packed(panels * steps * step_elems);
-    for (std::size_t p = 0; p < panels; ++p) {
-        const std::size_t column = p * kernel.columns;
-        const std::size_t count = std::min(kernel.columns, slice.columns - column);
-        const std::byte* base = w + (slice.first_column + column) * element_bytes(f);
-        T* to = packed.data() + p * steps * step_elems;
-        for (std::size_t s = 0; s < steps; ++s, to += step_elems) {
-            if constexpr (kFloat) {
-                kernel.widen_bf16(base + std::size_t{slice.k[s]} * f.w_stride, to, count);
-            } else {
-                const bool pair = 2 * s + 1 < slice.k.size();
-                kernel.interleave_i8(base + std::size_t{slice.k[2 * s]} * f.w_stride,
-                                     pair ? base + std::size_t{slice.k[2 * s + 1]} * f.w_stride : nullptr, to, count);
+/// One slice of a descriptor packed for the kernels: rows of activations and panels of `kernel.columns` columns of weights.
+class SliceRunner {
+public:
+    SliceRunner(const KernelTable& kernel, const MatmulFields& f, const Slice& slice, const std::byte* a, const std::byte* w, std::byte* acc)
+        : kernel_(kernel),
+          f_(f),
+          slice_(slice),
+          a_(a),
+          w_(w),
+          acc_(acc),
+          floating_(static_cast<Dtype>(f.dtype) == Dtype::bf16),
+          group_(floating_ ? 1 : kernel.i8_group),
+          steps_((slice.k.size() + group_ - 1) / group_),
+          // The last group's missing k meet weights of zero, whatever the row holds there.
+          row_bytes_(round_up(steps_ * 4, 4 * kPad)),
+          panel_bytes_(steps_ * kernel.columns * 4 + kernel.columns * sizeof(std::int32_t)) {}
+
+    std::size_t panels() const { return (slice_.columns + kernel_.columns - 1) / kernel_.columns; }
+    std::size_t row_bytes() const { return row_bytes_; }
+    std::size_t panel_bytes() const { return panel_bytes_; }
+
+    void pack_rows(std::size_t first, std::size_t count, std::byte* to) const {
+        for (std::size_t r = 0; r < count; ++r) {
+            const std::byte* row = a_ + row_offset(f_, first + r);
+            std::byte* at = to + r * row_bytes_;
+            for (const Run& run : slice_.runs) {
+                if (floating_) kernel_.widen_bf16(row + run.offset, reinterpret_cast<float*>(at), run.count);
+                else kernel_.pack_i8_row(row + run.offset, at, run.count);
+                at += run.count * (4 / group_);
             }
         }
     }
-    return packed;
-}
 
-/// One slice over rows [begin, end): packs kBlockRows rows at a time and runs every panel over them.
-template <class T>
-void run_rows(const KernelTable& kernel, const MatmulFields& f, const Slice& slice, const std::vector<T>& weights, const std::byte* a,
-              std::byte* acc, std::size_t begin, std::size_t end) {
-    constexpr bool kFloat = std::is_same_v<T, float>;
-    const std::size_t steps = kFloat ? slice.k.size() : (slice.k.size() + 1) / 2;
-    const std::size_t stride = round_up(slice.k.size(), kPad);  // elements of a packed row; the partner of a last odd k meets a zero weight
-    const std::size_t panel_elems = steps * kernel.columns * (kFloat ? 1 : 2);
-    const std::size_t tile_stride = kernel.columns * 4;
-    Buffers& mine = buffers();
-    T* packed = nullptr;
-    if constexpr (kFloat) packed = reserve(mine.floats, kBlockRows * stride);
-    else packed = reserve(mine.halves, kBlockRows * stride);
-    std::byte* tile = reserve(mine.tile, kernel.max_rows * tile_stride);
-
-    for (std::size_t block = begin; block < end; block += kBlockRows) {
-        const std::size_t rows = std::min(kBlockRows, end - block);
-        for (std::size_t r = 0; r < rows; ++r) {
-            const std::byte* row = a + row_offset(f, block + r);
-            T* to = packed + r * stride;
-            for (const Run& run : slice.runs) {
-                if constexpr (kFloat) kernel.widen_bf16(row + run.offset, to, run.count);
-                else kernel.widen_i8_i16(row + run.offset, to, run.count);
-                to += run.count;
+    /// Panel p: its steps, then the bias of its columns. Missing columns are zero (their sums are discarded).
+    void pack_panel(std::size_t p, std::byte* to) const {
+        const std::size_t column = p * kernel_.columns, count = std::min(kernel_.columns, slice_.columns - column);
+        const std::byte* base = w_ + (slice_.first_column + column) * element_bytes(f_);
+        if (count < kernel_.columns) std::memset(to, 0, panel_bytes_);
+        auto* bias = reinterpret_cast<std::int32_t*>(to + steps_ * kernel_.columns * 4);
+        std::memset(bias, 0, kernel_.columns * sizeof(std::int32_t));
+        for (std::size_t s = 0; s < steps_; ++s, to += kernel_.columns * 4) {
+            if (floating_) {
+                kernel_.widen_bf16(base + std::size_t{slice_.k[s]} * f_.w_stride, reinterpret_cast<float*>(to), count);
+                continue;
             }
-        }
-        for (std::size_t column = 0; column < slice.columns; column += kernel.columns) {
-            const std::size_t count = std::min(kernel.columns, slice.columns - column);
-            const T* panel = weights.data() + column / kernel.columns * panel_elems;
-            for (std::size_t r = 0; r < rows; r += kernel.max_rows) {
-                const std::size_t tile_rows = std::min(kernel.max_rows, rows - r);
-                std::byte* cells = acc + (block + r) * f.acc_stride + 4 * (slice.first_column + column);
-                TileArgs args{packed + r * stride, stride * sizeof(T), panel, steps, cells, f.acc_stride, f.accumulate != 0};
-                if (count == kernel.columns) {
-                    (kFloat ? kernel.tile_bf16 : kernel.tile_i8)(tile_rows, args);
-                    continue;
-                }
-                // A panel wider than the columns left works on a copy, so that no neighbour of the last column is touched.
-                args.acc = tile;
-                args.acc_stride_bytes = tile_stride;
-                for (std::size_t i = 0; args.accumulate && i < tile_rows; ++i) std::memcpy(tile + i * tile_stride, cells + i * f.acc_stride, 4 * count);
-                (kFloat ? kernel.tile_bf16 : kernel.tile_i8)(tile_rows, args);
-                for (std::size_t i = 0; i < tile_rows; ++i) std::memcpy(cells + i * f.acc_stride, tile + i * tile_stride, 4 * count);
-            }
+            std::array<const std::byte*, 4> rows{};
+            for (std::size_t g = 0; g < group_ && group_ * s + g < slice_.k.size(); ++g) rows[g] = base + std::size_t{slice_.k[group_ * s + g]} * f_.w_stride;
+            kernel_.pack_i8_step(rows.data(), to, count, bias);
         }
     }
-}
 
-template <class T>
+    /// Packed rows [first, first + rows) against packed panel p.
+    void multiply(const std::byte* packed_rows, std::size_t first, std::size_t rows, const std::byte* panel, std::size_t p) const {
+        const std::size_t column = p * kernel_.columns, count = std::min(kernel_.columns, slice_.columns - column);
+        const std::size_t tile_stride = kernel_.columns * 4;
+        const auto tile_of = floating_ ? kernel_.tile_bf16 : kernel_.tile_i8;
+        const auto* bias = floating_ ? nullptr : reinterpret_cast<const std::int32_t*>(panel + steps_ * kernel_.columns * 4);
+        for (std::size_t r = 0; r < rows; r += kernel_.max_rows) {
+            const std::size_t tile_rows = std::min(kernel_.max_rows, rows - r);
+            std::byte* cells = acc_ + (first + r) * f_.acc_stride + 4 * (slice_.first_column + column);
+            TileArgs args{packed_rows + r * row_bytes_, row_bytes_, panel, steps_, cells, f_.acc_stride, f_.accumulate != 0, bias};
+            if (count == kernel_.columns) {
+                tile_of(tile_rows, args);
+                continue;
+            }
+            // A panel wider than the columns left works on a copy, so that no neighbour of the last column is touched.
+            std::byte* tile = reserve(buffers().tile, kernel_.max_rows * tile_stride);
+            args.acc = tile;
+            args.acc_stride_bytes = tile_stride;
+            for (std::size_t i = 0; args.accumulate && i < tile_rows; ++i) std::memcpy(tile + i * tile_stride, cells + i * f_.acc_stride, 4 * count);
+            tile_of(tile_rows, args);
+            for (std::size_t i = 0; i < tile_rows; ++i) std::memcpy(cells + i * f_.acc_stride, tile + i * tile_stride, 4 * count);
+        }
+    }
+
+private:
+    const KernelTable& kernel_;
+    const MatmulFields& f_;
+    const Slice& slice_;
+    const std::byte* const a_;
+    const std::byte* const w_;
+    std::byte* const acc_;
+    const bool floating_;
+    const std::size_t group_, steps_, row_bytes_, panel_bytes_;
+};
+
 void run_slices(const KernelTable& kernel, const MatmulFields& f, const std::byte* a, const std::byte* w, std::byte* acc) {
+    const std::size_t rows = rows_of(f);
     for (const Slice& slice : plan_slices(f)) {
-        const std::vector<T> weights = pack_weights<T>(kernel, f, slice, w);
+        const SliceRunner runner(kernel, f, slice, a, w, acc);
         const std::size_t macs_of_row = std::max<std::size_t>(1, slice.k.size() * slice.columns);
-        const std::size_t blocks = (rows_of(f) + kBlockRows - 1) / kBlockRows;
+        const std::size_t panels = runner.panels();
+        if (rows <= kFewRows) {
+            std::byte* packed = reserve(buffers().rows, rows * runner.row_bytes());
+            runner.pack_rows(0, rows, packed);
+            const std::size_t panel_macs = rows * slice.k.size() * kernel.columns;
+            parallel_for(panels, std::max<std::size_t>(1, kParallelMacs / 2 / std::max<std::size_t>(1, panel_macs)), [&](std::size_t begin, std::size_t end) {
+                const FtzScope ftz;
+                std::byte* panel = reserve(buffers().panel, runner.panel_bytes());
+                for (std::size_t p = begin; p < end; ++p) {
+                    runner.pack_panel(p, panel);
+                    runner.multiply(packed, 0, rows, panel, p);
+                }
+            });
+            continue;
+        }
+        std::vector<std::byte> weights(panels * runner.panel_bytes());
+        for (std::size_t p = 0; p < panels; ++p) runner.pack_panel(p, weights.data() + p * runner.panel_bytes());
+        const std::size_t blocks = (rows + kBlockRows - 1) / kBlockRows;
         parallel_for(blocks, std::max<std::size_t>(1, kParallelMacs / 2 / (macs_of_row * kBlockRows)), [&](std::size_t begin, std::size_t end) {
             const FtzScope ftz;
-            run_rows<T>(kernel, f, slice, weights, a, acc, begin * kBlockRows, std::min(rows_of(f), end * kBlockRows));
+            std::byte* packed = reserve(buffers().rows, kBlockRows * runner.row_bytes());
+            for (std::size_t block = begin; block < end; ++block) {
+                const std::size_t first = block * kBlockRows, count = std::min(kBlockRows, rows - first);
+                runner.pack_rows(first, count, packed);
+                for (std::size_t p = 0; p < panels; ++p) runner.multiply(packed, first, count, weights.data() + p * runner.panel_bytes(), p);
+            }
         });
     }
 }
@@ -185,7 +221,7 @@ void run_matmul(const MatmulFields& f, const std::byte* a, const std::byte* w, s
     if (f.group_k == 1 && f.group_n == 1) {
         bf16 ? run_diagonal<float>(*kernel, f, a, w, acc) : run_diagonal<std::int32_t>(*kernel, f, a, w, acc);
     } else {
-        bf16 ? run_slices<float>(*kernel, f, a, w, acc) : run_slices<std::int16_t>(*kernel, f, a, w, acc);
+        run_slices(*kernel, f, a, w, acc);
     }
 }
 
