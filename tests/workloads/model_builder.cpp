@@ -20,6 +20,8 @@ int onnx_type(DType type) {
             return onnx::TensorProto::INT64;
         case DType::f64:
             return onnx::TensorProto::DOUBLE;
+        case DType::boolean:
+            return onnx::TensorProto::BOOL;
         default:
             return onnx::TensorProto::UNDEFINED;
     }

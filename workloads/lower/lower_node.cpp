@@ -23,16 +23,25 @@ void lower_node(Lowering& l, NodeId id) {
         {"Softmax", lower_softmax},  {"Reshape", lower_move},           {"Flatten", lower_move},
         {"Squeeze", lower_move},     {"Unsqueeze", lower_move},         {"Identity", lower_move},
         {"Dropout", lower_move},     {"Transpose", lower_move},         {"Concat", lower_move},
-        {"Pad", lower_move},
+        {"Pad", lower_mapped},       {"Tile", lower_mapped},            {"Gather", lower_gather},
+        {"Slice", lower_mapped},     {"Split", lower_mapped},           {"Expand", lower_mapped},
+        {"Resize", lower_mapped},    {"Upsample", lower_mapped},        {"DepthToSpace", lower_block},
+        {"SpaceToDepth", lower_block}, {"ReverseSequence", lower_reverse_sequence}, {"Trilu", lower_trilu},
+        {"GatherElements", lower_gather_list}, {"GatherND", lower_gather_list}, {"ScatterND", lower_scatter_list},
+        {"ScatterElements", lower_scatter_list}, {"Scatter", lower_scatter_list},
     };
     const Node& node = l.graph.node(id);
     if (node.folded || l.done.contains(id)) return;
     if (const ValueId source = node.inputs[0]; source != kNoValue) {
-        if (const auto view = view_through(l.graph, id, l.operand(id, source))) {
-            l.set_view(node.outputs[0], *view);
-            if (wanted(l, node.outputs[0])) lower_output_view(l, node.outputs[0]);
-            return;
+        bool all_views = true;
+        for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+            if (node.outputs[o] == kNoValue) continue;
+            const auto view = view_through(l.graph, id, l.operand(id, source), o);
+            if (!(all_views = view.has_value())) break;
+            l.set_view(node.outputs[o], *view);
+            if (wanted(l, node.outputs[o])) lower_output_view(l, node.outputs[o]);
         }
+        if (all_views) return;
     }
     const auto rule = table.find(node.op);
     if (rule != table.end())

@@ -31,8 +31,9 @@ bool wants_channels_last(const Graph& graph, ValueId value, int depth) {
 
 /// Operators whose result may be a view of their input.
 bool may_be_view(const std::string& op) {
-    static const std::set<std::string> views{"Reshape", "Flatten",   "Squeeze",          "Unsqueeze",     "Identity",
-                                             "Dropout", "Transpose", "DequantizeLinear", "QuantizeLinear"};
+    static const std::set<std::string> views{"Reshape",          "Flatten",        "Squeeze", "Unsqueeze", "Identity", "Dropout", "Transpose",
+                                             "DequantizeLinear", "QuantizeLinear", "Slice",   "Split",     "Expand",   "Tile",    "Gather",
+                                             "Pad",              "Resize",         "Upsample"};
     return views.contains(op);
 }
 
@@ -43,7 +44,9 @@ std::vector<std::int64_t> last_uses(const Graph& graph) {
     for (std::size_t i = order.size(); i-- > 0;) {
         const Node& node = graph.node(order[i]);
         std::int64_t at = static_cast<std::int64_t>(i);
-        if (may_be_view(node.op)) at = std::max(at, last[static_cast<std::size_t>(node.outputs[0])]);
+        if (may_be_view(node.op))
+            for (const ValueId output : node.outputs)
+                if (output != kNoValue) at = std::max(at, last[static_cast<std::size_t>(output)]);
         for (const ValueId input : node.inputs)
             if (input != kNoValue) last[static_cast<std::size_t>(input)] = std::max(last[static_cast<std::size_t>(input)], at);
     }

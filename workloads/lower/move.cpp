@@ -1,56 +1,16 @@
-// Layers that move data: Reshape and the like when no view does, Concat, constant Pad, and graph outputs that are views.
+// Layers that move data: Reshape and the like when no view does, Concat, index maps (Pad, Tile, nearest Resize, …), and graph outputs that
+// are views.
 #include <fmt/core.h>
 
-#include <bit>
+#include <algorithm>
 
-#include "simkernel/exec/decode.hpp"
-#include "workloads/lower/epilogue.hpp"
 #include "workloads/lower/lower.hpp"
-#include "workloads/lower/vector_job.hpp"
-#include "workloads/schedule/dma.hpp"
+#include "workloads/lower/move_plan.hpp"
+#include "workloads/passes/index_map.hpp"
+#include "workloads/passes/passes.hpp"
 
 namespace assay::workloads {
 namespace {
-
-/// Value for value; integers stay integers when they would be quantised again as they were.
-Expr passthrough(const Operand& operand, const Epilogue& tail) {
-    Expr expr;
-    expr.result = Expr::stream(0);
-    if (operand.quantization && tail.quantization == operand.quantization && tail.activations.empty()) return expr;
-    if (!operand.quantization && tail.activations.empty() && !tail.quantization) return expr;
-    Expr::Ref x = Expr::stream(0);
-    if (operand.quantization) x = emit_dequantize(expr, x, *operand.quantization);
-    emit_epilogue(expr, tail, x);
-    return expr;
-}
-
-/// A job that writes `operand` to the box of `out` that starts at `out_offset`, where the box has the operand's shape and `out_strides`.
-VectorJob move_job(Lowering& l, NodeId id, const Operand& operand, const Epilogue& tail, const Operand& out, std::int64_t out_offset,
-                   const std::vector<std::int64_t>& out_strides) {
-    if (operand.constant) l.place_constant(id, operand.device);
-    const Ordered order = memory_order(operand.shape, out_strides);
-    VectorJob job;
-    job.extents = order.extents;
-    job.inputs.push_back({l.addr_of(operand), l.type_of(operand), pick(operand.strides, order.dims)});
-    job.output = {l.addr_of(out, out_offset), l.type_of(out), pick(out_strides, order.dims)};
-    job.expr = passthrough(operand, tail);
-    return job;
-}
-
-void finish(Lowering& l, NodeId id, const Epilogue& tail, const std::vector<Operand>& operands) {
-    simkernel::Layer layer;
-    layer.precision = tail.activations.empty() && !tail.quantization ? "move" : tail.quantization ? "int8" : "fp32";
-    layer.mapping = fmt::format("{} elements by DMA", element_count(l.graph.value(tail.output).shape));
-    std::vector<NodeId> nodes{id};
-    nodes.insert(nodes.end(), tail.nodes.begin(), tail.nodes.end());
-    l.end_layer(std::move(layer), id, std::move(nodes), operands, tail.output);
-}
-
-std::vector<int> identity_perm(std::size_t rank) {
-    std::vector<int> perm(rank);
-    for (std::size_t i = 0; i < rank; ++i) perm[i] = static_cast<int>(i);
-    return perm;
-}
 
 void concat(Lowering& l, NodeId id) {
     const Node& node = l.graph.node(id);
@@ -62,72 +22,161 @@ void concat(Lowering& l, NodeId id) {
         if (!perm && !operands.back().constant) perm = perm_like(operands.back());
     }
     const Operand out = l.materialize(id, tail.output, perm.value_or(identity_perm(operands[0].shape.size())));
-    std::int64_t axis = node.integer("axis", 0);
-    if (axis < 0) axis += static_cast<std::int64_t>(out.shape.size());
+    const auto axis = static_cast<std::size_t>(normal_axis(id, node.integer("axis", 0), out.shape.size()));
     l.begin_layer();
-    std::int64_t step = 0, at = 0;
+    std::int64_t at = 0;
+    JobSequence jobs(l);
     for (const Operand& operand : operands) {
-        step = emit_job(l, move_job(l, id, operand, tail, out, at * out.strides[static_cast<std::size_t>(axis)], out.strides), step);
-        at += operand.shape[static_cast<std::size_t>(axis)];
+        jobs.add(move_job(l, id, operand, tail, out, at * out.strides[axis], out.strides));
+        at += operand.shape[axis];
     }
-    finish(l, id, tail, operands);
+    end_move(l, id, tail, operands);
 }
 
-void pad(Lowering& l, NodeId id) {
+/// The value that stands where an index map reads nothing.
+double fill_value(const Lowering& l, NodeId id) {
     const Node& node = l.graph.node(id);
-    const Epilogue tail = follow(l, node.outputs[0]);
-    const Operand operand = l.operand(id, node.inputs[0]);
-    std::vector<std::int64_t> pads = node.integers("pads");
-    double value = static_cast<double>(node.real("value", 0.0f));
-    if (!node.has("pads")) {
-        const Tensor& t = *l.graph.value(node.inputs[1]).constant;
-        for (std::int64_t i = 0; i < t.count(); ++i) pads.push_back(t.integer(i));
-        if (const ValueId v = node.input(2); v != kNoValue) {
-            if (!l.graph.is_constant(v))
-                throw NodeError(id, "the padding value is computed at run time, which is not supported; make it a constant");
-            value = l.graph.value(v).constant->value(0);
-        }
+    if (node.op == "Resize") return static_cast<double>(node.real("extrapolation_value", 0.0f));
+    if (const ValueId v = node.input(2); v != kNoValue) {
+        if (!l.graph.is_constant(v))
+            throw NodeError(id, "the padding value is computed at run time, which is not supported; make it a constant");
+        const Tensor& t = *l.graph.value(v).constant;
+        return t.count() == 0 ? 0.0 : t.value(0);
     }
-    // The constant goes through the same arithmetic as the data; here only the cases that leave it exact are taken.
-    if (tail.quantization && !(tail.quantization == operand.quantization && value == 0.0))
-        throw NodeError(id, "Pad between different quantisations is not supported; pad with 0 and keep scale and zero point");
-    if (!tail.activations.empty()) throw NodeError(id, "an activation right after Pad is not supported; put it before");
-    if (operand.quantization && !tail.quantization) throw NodeError(id, "Pad of a dequantised tensor must be followed by QuantizeLinear");
-    const Operand out = l.materialize(id, tail.output, perm_like(operand));
-    const auto size = static_cast<std::uint32_t>(simkernel::size_of(l.type_of(out)));
-    const std::uint32_t pattern =
-        tail.quantization                         ? static_cast<std::uint8_t>(tail.quantization->zero_point)
-        : l.type_of(out) == simkernel::Dtype::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
-        : size == 1 ? static_cast<std::uint8_t>(static_cast<int>(value) - (l.graph.value(out.device).dtype == DType::u8 ? 128 : 0))
-                    : static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
-    l.begin_layer();
-    // First the constant everywhere, then the data over it: both are stores, which one engine keeps in order.
-    const std::int64_t total = element_count(out.shape), chunk = std::min<std::int64_t>(total, l.chip.spm_bytes / 4 / size);
-    const std::uint32_t base = l.scratchpad_base(static_cast<std::uint64_t>(l.chip.spm_bytes / 2));
-    l.emitter.at(Stage::load, 0);
-    emit_fill(l.emitter, base, pattern, size, {{chunk, 0, size}});
-    l.emitter.at(Stage::store, 0);
-    for (std::int64_t at = 0; at < total; at += chunk)
-        emit_store(l.emitter, l.addr_of(out, at), base, size, {{std::min(chunk, total - at), size, size}});
-    std::int64_t offset = 0;
-    for (std::size_t d = 0; d < out.shape.size(); ++d) offset += pads[d] * out.strides[d];
-    // The copy reuses the filled buffer: the loads of step 2 stand after the stores of step 0, those of step 1 would not.
-    emit_job(l, move_job(l, id, operand, tail, out, offset, out.strides), 2);
-    finish(l, id, tail, {operand});
+    return static_cast<double>(node.real("value", 0.0f));
 }
+
+/// The result's layout after the input's: the maps' dimensions in the order in which the input's lie, new ones outermost.
+std::vector<int> perm_of_maps(const std::vector<IndexMap>& maps, const Operand& x) {
+    std::vector<std::vector<int>> dims(maps.size());
+    int at = 0;
+    for (std::size_t m = 0; m < maps.size(); ++m)
+        for (std::size_t d = 0; d < maps[m].extents.size(); ++d) dims[m].push_back(at++);
+    std::vector<int> perm;
+    for (std::size_t m = 0; m < maps.size(); ++m)
+        if (!maps[m].source) perm.insert(perm.end(), dims[m].begin(), dims[m].end());
+    for (const std::size_t d : memory_order(x.shape, x.strides).dims)
+        for (std::size_t m = 0; m < maps.size(); ++m)
+            if (maps[m].source == d) perm.insert(perm.end(), dims[m].begin(), dims[m].end());
+    return perm;
+}
+
+/// Positions in the result, in elements from its start, of a map's indices.
+std::vector<std::int64_t> places(const Shape& extents, const std::int64_t* strides) {
+    std::vector<std::int64_t> to;
+    Shape index(extents.size(), 0);
+    for (std::int64_t i = 0, n = element_count(extents); i < n; ++i) {
+        std::int64_t at = 0;
+        for (std::size_t d = 0; d < extents.size(); ++d) at += index[d] * strides[d];
+        to.push_back(at);
+        next_index(index, extents);
+    }
+    return to;
+}
+
+struct MappedMove {
+    Lowering& l;
+    NodeId id;
+    const std::vector<IndexMap>& maps;
+    const Operand& x;
+    const Operand& out;
+    const Epilogue& tail;
+
+    /// What a map moves, as pieces of element offsets.
+    std::vector<Piece> pieces_of(const IndexMap& map, const std::int64_t* out_strides) const {
+        const std::int64_t stride = map.source ? x.strides[*map.source] : 0;
+        if (const auto strides = affine_strides(map)) {
+            Piece piece{map.extents, {}, {out_strides, out_strides + map.extents.size()}, map.at(0) * stride, 0};
+            for (const std::int64_t s : *strides) piece.from.push_back(s * stride);
+            return {piece};
+        }
+        std::vector<std::int64_t> from, to;
+        const auto where = places(map.extents, out_strides);
+        for (std::int64_t i = 0; i < map.count(); ++i)
+            if (map.at(i) != kFill) {
+                from.push_back(map.at(i) * stride);
+                to.push_back(where[static_cast<std::size_t>(i)]);
+            }
+        return cut_into_pieces(from, to);
+    }
+
+    /// Boxes of nothing but padding: for each map with gaps, the gap, by the other maps' full extent (those before without their own gaps).
+    std::int64_t fill(std::int64_t step) const {
+        Shape extents = out.shape;
+        std::int64_t offset = 0;
+        for (std::size_t m = 0; m < maps.size(); ++m) {
+            const IndexMap& map = maps[m];
+            if (std::find(map.list.begin(), map.list.end(), kFill) == map.list.end()) continue;
+            const std::uint32_t pattern = element_bits(l, out, tail, fill_value(l, id));
+            const auto gaps = [&](std::int64_t first, std::int64_t last) {
+                if (first >= last) return;
+                Shape box = extents;
+                box[m] = last - first;
+                step = emit_fill_box(l, out, offset + first * out.strides[m], box, out.strides, pattern, step);
+            };
+            const auto n = static_cast<std::int64_t>(map.list.size());
+            std::int64_t begin = 0, end = n;
+            while (begin < n && map.list[static_cast<std::size_t>(begin)] == kFill) ++begin;
+            while (end > begin && map.list[static_cast<std::size_t>(end - 1)] == kFill) --end;
+            gaps(0, begin);
+            gaps(end, n);
+            extents[m] = end - begin;
+            offset += begin * out.strides[m];
+            if (end == begin) return step;  // nothing but padding: all of it is written
+        }
+        return step;
+    }
+
+    void run() const {
+        std::vector<std::vector<Piece>> parts;
+        std::size_t at = 0;
+        for (const IndexMap& map : maps) {
+            parts.push_back(pieces_of(map, out.strides.data() + at));
+            at += map.extents.size();
+        }
+        const auto pieces = combine(id, parts);
+        JobSequence jobs(l, fill(0));
+        for (const Piece& piece : pieces) jobs.add(piece_job(l, id, x, tail, out, piece));
+    }
+};
 
 }  // namespace
+
+void lower_mapped(Lowering& l, NodeId id) {
+    const Node& node = l.graph.node(id);
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        if (node.outputs[o] == kNoValue) continue;
+        const auto maps = index_maps(l.graph, id, o);
+        if (!maps) {
+            if (node.op == "Resize" || node.op == "Upsample") return lower_interpolation(l, id);
+            throw NodeError(id, "its parameters are computed at run time");
+        }
+        const bool gaps = std::any_of(maps->begin(), maps->end(), [](const IndexMap& map) {
+            return std::find(map.list.begin(), map.list.end(), kFill) != map.list.end();
+        });
+        // What follows is computed for the data alone: padding is written as it will be.
+        Epilogue tail = follow(l, node.outputs[o]);
+        if (gaps && !tail.activations.empty()) {
+            tail = {};
+            tail.output = node.outputs[o];
+        }
+        const Operand x = l.operand(id, node.inputs[0]);
+        const Operand out = l.materialize(id, tail.output, perm_of_maps(*maps, x));
+        l.begin_layer();
+        MappedMove{l, id, *maps, x, out, tail}.run();
+        end_move(l, id, tail, {x});
+    }
+}
 
 void lower_move(Lowering& l, NodeId id) {
     const Node& node = l.graph.node(id);
     if (node.op == "Concat") return concat(l, id);
-    if (node.op == "Pad") return pad(l, id);
     const Epilogue tail = follow(l, node.outputs[0]);
     const Operand operand = l.operand(id, node.inputs[0]);
     const Operand out = l.materialize(id, tail.output, identity_perm(l.graph.value(tail.output).shape.size()));
     l.begin_layer();
     emit_job(l, move_job(l, id, operand, tail, out, 0, row_major_strides(operand.shape)));
-    finish(l, id, tail, {operand});
+    end_move(l, id, tail, {operand});
 }
 
 void lower_output_view(Lowering& l, ValueId value) {
@@ -142,7 +191,7 @@ void lower_output_view(Lowering& l, ValueId value) {
     const Operand out = l.materialize(main, value, perm_like(operand));
     l.begin_layer();
     emit_job(l, move_job(l, main, operand, tail, out, 0, out.strides));
-    finish(l, main, tail, {operand});
+    end_move(l, main, tail, {operand});
 }
 
 }  // namespace assay::workloads

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "workloads/passes/index_map.hpp"
+
 namespace assay::workloads {
 namespace {
 
@@ -75,11 +77,45 @@ Quantization tensor_quantization(const Graph& graph, NodeId id, ValueId scale, V
     return q;
 }
 
-std::optional<Operand> view_through(const Graph& graph, NodeId id, const Operand& input) {
+std::optional<std::vector<std::int64_t>> affine_strides(const IndexMap& map) {
+    const std::vector<std::int64_t> row_major = row_major_strides(map.extents);
+    std::vector<std::int64_t> strides(map.extents.size(), 0);
+    for (std::size_t d = 0; d < strides.size(); ++d)
+        if (map.extents[d] > 1) strides[d] = map.at(row_major[d]) - map.at(0);
+    if (map.list.empty()) return strides;
+    Shape index(map.extents.size(), 0);
+    for (std::int64_t i = 0, n = map.count(); i < n; ++i) {
+        std::int64_t at = map.at(0);
+        for (std::size_t d = 0; d < index.size(); ++d) at += index[d] * strides[d];
+        if (map.list[static_cast<std::size_t>(i)] != at || map.list[static_cast<std::size_t>(i)] == kFill) return std::nullopt;
+        next_index(index, map.extents);
+    }
+    return strides;
+}
+
+namespace {
+
+/// Each dimension of the result reads the input at equal steps: a view. nullopt when one does not.
+std::optional<Operand> view_of_maps(const std::vector<IndexMap>& maps, const Operand& input, Operand out) {
+    out.strides.clear();
+    for (const IndexMap& map : maps) {
+        const auto strides = affine_strides(map);
+        if (!strides) return std::nullopt;
+        const std::int64_t stride = map.source ? input.strides[*map.source] : 0;
+        if (map.count() > 0) out.offset += map.at(0) * stride;
+        for (const std::int64_t s : *strides) out.strides.push_back(s * stride);
+    }
+    return out;
+}
+
+}  // namespace
+
+std::optional<Operand> view_through(const Graph& graph, NodeId id, const Operand& input, std::size_t output) {
     const Node& node = graph.node(id);
     Operand out = input;
-    out.shape = graph.value(node.outputs[0]).shape;
+    out.shape = graph.value(node.outputs[output]).shape;
     out.path.push_back(id);
+    if (const auto maps = index_maps(graph, id, output)) return view_of_maps(*maps, input, out);
     if (node.op == "DequantizeLinear") {
         const DType type = graph.value(node.inputs[0]).dtype;
         if (type == DType::i32 || input.quantization) return std::nullopt;

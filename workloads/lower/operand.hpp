@@ -1,6 +1,6 @@
 #pragma once
-// How a layer reads a tensor: a strided view of a device tensor, dequantised on the way if the model says so. Transpose, most Reshapes and
-// DequantizeLinear are views, so they cost nothing: the layer that reads them runs their nodes too.
+// How a layer reads a tensor: a strided view of a device tensor, dequantised on the way if the model says so. Transpose, most Reshapes, Slice,
+// Split, Expand and DequantizeLinear are views, so they cost nothing: the layer that reads them runs their nodes too.
 #include <optional>
 
 #include "workloads/graph/graph.hpp"
@@ -36,8 +36,12 @@ std::optional<std::vector<std::int64_t>> reshape_strides(const Shape& from, cons
 /// possibly absent). Throws NodeError when they are not constant scalars.
 Quantization tensor_quantization(const Graph& graph, NodeId id, ValueId scale, ValueId zero, DType type);
 
-/// The view that `node` makes of its (already resolved) input; nullopt when the node computes or moves data.
-std::optional<Operand> view_through(const Graph& graph, NodeId id, const Operand& input);
+struct IndexMap;
+/// Input indices a step of each of the map's dimensions goes; nullopt when the steps differ along one.
+std::optional<std::vector<std::int64_t>> affine_strides(const IndexMap& map);
+
+/// The view that output number `output` of the node is of its (already resolved) input 0; nullopt when the node computes or moves data.
+std::optional<Operand> view_through(const Graph& graph, NodeId id, const Operand& input, std::size_t output = 0);
 
 /// Broadcasts the view to `shape` (ONNX rules): repeated dimensions get stride 0.
 Operand broadcast_to(const Operand& operand, const Shape& shape);

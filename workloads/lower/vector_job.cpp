@@ -1,6 +1,7 @@
 #include "workloads/lower/vector_job.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "simkernel/exec/decode.hpp"
@@ -47,16 +48,26 @@ std::uint64_t tile_bytes(const JobTensor& t, const Shape& tile) {
     return n;
 }
 
+constexpr std::size_t kVectorDims = 5;  // of a vector descriptor
+
+/// Where a job's buffers may lie.
+struct Region {
+    std::uint64_t budget = 0;               ///< bytes
+    std::optional<std::uint32_t> base;      ///< none: where the layer's parity says
+    std::int64_t last_use = kNeverUsed;     ///< last step that used it before this job
+};
+
 class JobEmitter {
 public:
-    JobEmitter(Lowering& lowering, VectorJob job) : l_(lowering), job_(std::move(job)) {
+    JobEmitter(Lowering& lowering, VectorJob job, const Region& region) : l_(lowering), job_(std::move(job)) {
         collapse(job_);
         copy_ = job_.is_copy();
         segments_ = copy_ || job_.expr.ops().empty() ? 1 : split(job_.expr).size();
-        choose_tile();
-        place();
+        choose_tile(region.budget);
+        place(region);
     }
 
+    /// Emits the tiles; returns the step after the last.
     std::int64_t run(std::int64_t step) {
         Shape at(tile_.size(), 0);
         while (true) {
@@ -68,7 +79,7 @@ public:
                 if ((at[d] += tile_[d]) < job_.extents[d]) break;
                 at[d] = 0;
             }
-            if (d == SIZE_MAX) return step + 1;
+            if (d == SIZE_MAX) return step;
         }
     }
 
@@ -82,31 +93,105 @@ private:
         return total;
     }
 
-    void choose_tile() {
-        const auto budget = static_cast<std::uint64_t>(l_.chip.spm_bytes) / 2;
-        tile_.assign(job_.extents.size(), 1);
-        ASSAY_CHECK(bytes_for(tile_) <= budget, "one element of every operand fits half the smallest scratchpad");
-        // A descriptor has five dimensions: what lies further out is looped over.
-        for (std::size_t d = tile_.size(); d-- > 0 && tile_.size() - d <= 5;) {
-            std::int64_t low = 1, high = job_.extents[d];
-            while (low < high) {
-                const std::int64_t mid = (low + high + 1) / 2;
-                tile_[d] = mid;
-                if (bytes_for(tile_) <= budget)
-                    low = mid;
-                else
-                    high = mid - 1;
+    /// Cycles that the DMA takes for a tile of the tensor, without what it takes for any: bursts of runs that are contiguous in HBM, each a
+    /// cycle at least, and its share of the latency when too few are in flight to hide it.
+    double transfer_cycles(const JobTensor& t, const Shape& tile) const {
+        std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // stride in bytes, extent
+        double bytes = static_cast<double>(simkernel::size_of(t.type));
+        auto run = static_cast<std::int64_t>(simkernel::size_of(t.type));
+        for (std::size_t d = 0; d < tile.size(); ++d) {
+            if (t.strides[d] == 0 || tile[d] == 1) continue;
+            dims.emplace_back(std::abs(t.strides[d]) * static_cast<std::int64_t>(simkernel::size_of(t.type)), tile[d]);
+            bytes *= static_cast<double>(tile[d]);
+        }
+        std::sort(dims.begin(), dims.end());
+        for (const auto& [stride, extent] : dims) {
+            if (stride != run) break;
+            run *= extent;
+        }
+        const auto burst = static_cast<double>(l_.chip.dma_burst_bytes), length = static_cast<double>(run);
+        const double bursts = bytes / length * std::ceil(length / burst);
+        const double wide = static_cast<double>(std::min(l_.chip.noc_bytes_per_cycle, l_.chip.hbm_channels * l_.chip.hbm_bytes_per_cycle));
+        return std::max(bursts * std::max(1.0, latency() / static_cast<double>(l_.chip.dma_outstanding)), bytes / wide);
+    }
+
+    double latency() const { return static_cast<double>(2 * l_.chip.noc_latency_cycles + l_.chip.hbm_t_rcd_cycles + l_.chip.hbm_t_cl_cycles); }
+
+    /// Cycles of the whole job with this tile: the slowest of the three engines' stages, and two steps to fill and drain the pipeline.
+    double job_cycles(const Shape& tile) const {
+        double tiles = 1, elements = 1;
+        for (std::size_t d = 0; d < tile.size(); ++d) {
+            tiles *= static_cast<double>((job_.extents[d] + tile[d] - 1) / tile[d]);
+            elements *= static_cast<double>(tile[d]);
+        }
+        const double fixed = static_cast<double>(l_.chip.dma_setup_cycles) + latency();
+        double load = 0;
+        for (const JobTensor& t : job_.inputs) load += fixed + transfer_cycles(t, tile);
+        const double store = fixed + transfer_cycles(job_.output, tile);
+        const double compute = copy_ ? 0 : static_cast<double>(segments_) * (static_cast<double>(l_.chip.vpu_setup_cycles) +
+                                               elements / static_cast<double>(l_.chip.vpu_lanes) * static_cast<double>(job_.expr.ops().size() + 1));
+        return (tiles + 2) * std::max({load, store, compute});
+    }
+
+    /// Dimensions that a descriptor of this tile has.
+    static std::size_t active_dims(const Shape& tile) {
+        return static_cast<std::size_t>(std::count_if(tile.begin(), tile.end(), [](std::int64_t n) { return n > 1; }));
+    }
+
+    /// From one element, the dimension whose doubling pays most is doubled until nothing fits; the cheapest tile on the way is taken.
+    void choose_tile(std::uint64_t budget) {
+        Shape tile(job_.extents.size(), 1);
+        ASSAY_CHECK(bytes_for(tile) <= budget, "one element of every operand fits a quarter of the smallest scratchpad");
+        tile_ = tile;
+        double best = job_cycles(tile);
+        while (true) {
+            Shape grown;
+            double cheapest = 0;
+            for (std::size_t d = tile.size(); d-- > 0;) {
+                if (tile[d] == job_.extents[d]) continue;
+                Shape candidate = tile;
+                candidate[d] = std::min(job_.extents[d], 2 * tile[d]);
+                if (bytes_for(candidate) > budget) candidate[d] = fitting(tile, d, budget);
+                if (candidate[d] == tile[d] || active_dims(candidate) > kVectorDims) continue;
+                const double cycles = job_cycles(candidate);
+                if (grown.empty() || cycles < cheapest) {
+                    cheapest = cycles;
+                    grown = candidate;
+                }
             }
-            tile_[d] = low;
-            if (low < job_.extents[d]) break;
+            if (grown.empty()) break;
+            tile = grown;
+            if (cheapest < best) {
+                best = cheapest;
+                tile_ = tile;
+            }
+        }
+        // Tiles of about equal size, so that the last step is not a sliver.
+        for (std::size_t d = 0; d < tile_.size(); ++d) {
+            const std::int64_t count = (job_.extents[d] + tile_[d] - 1) / tile_[d];
+            tile_[d] = (job_.extents[d] + count - 1) / count;
         }
     }
 
-    void place() {
-        std::uint32_t at = l_.scratchpad_base(bytes_for(tile_));
+    /// The largest extent of dimension d that fits.
+    std::int64_t fitting(Shape tile, std::size_t d, std::uint64_t budget) const {
+        std::int64_t low = tile[d], high = job_.extents[d];
+        while (low < high) {
+            const std::int64_t mid = low + (high - low + 1) / 2;
+            tile[d] = mid;
+            if (bytes_for(tile) <= budget)
+                low = mid;
+            else
+                high = mid - 1;
+        }
+        return low;
+    }
+
+    void place(const Region& region) {
+        std::uint32_t at = region.base ? *region.base : l_.scratchpad_base(bytes_for(tile_));
         const auto ring = [&](const JobTensor& t) {
             const auto bytes = static_cast<std::uint32_t>(align_up(tile_bytes(t, tile_)));
-            const Ring r(at, bytes, 2);
+            const Ring r(at, bytes, 2, region.last_use);
             at += 2 * bytes;
             return r;
         };
@@ -128,12 +213,14 @@ private:
         return strides;
     }
 
-    std::vector<DmaDim> dma_dims(const JobTensor& t, const Shape& extent) const {
-        const auto local = packed(t, extent);
+    /// The device address goes through memory in ascending order: contiguous bytes become long bursts whatever their place in the tile is.
+    static std::vector<DmaDim> dma_dims(const JobTensor& t, const std::vector<std::int64_t>& local, const Shape& extent) {
         std::vector<DmaDim> dims;
         for (std::size_t d = extent.size(); d-- > 0;)
-            if (t.strides[d] != 0)
+            if (t.strides[d] != 0 && extent[d] > 1)
                 dims.push_back({extent[d], t.strides[d] * static_cast<std::int64_t>(simkernel::size_of(t.type)), local[d]});
+        std::stable_sort(dims.begin(), dims.end(),
+                         [](const DmaDim& a, const DmaDim& b) { return std::abs(a.ext_stride) < std::abs(b.ext_stride); });
         return dims;
     }
 
@@ -143,13 +230,21 @@ private:
         return t.addr + static_cast<std::uint64_t>(offset * static_cast<std::int64_t>(simkernel::size_of(t.type)));
     }
 
+    /// The dimensions of a tile that a vector descriptor has, innermost first.
+    std::vector<std::size_t> vector_dims() const {
+        std::vector<std::size_t> dims;
+        for (std::size_t d = tile_.size(); d-- > 0;)
+            if (tile_[d] > 1) dims.push_back(d);
+        return dims;
+    }
+
     VectorOperand operand(const JobTensor& t, std::uint32_t addr, const Shape& extent) const {
         VectorOperand v;
         v.addr = addr;
         v.type = t.type;
         const auto strides = packed(t, extent);
-        const std::size_t rank = std::min<std::size_t>(5, extent.size());
-        for (std::size_t i = 0; i < rank; ++i) v.stride[i] = static_cast<std::int32_t>(strides[extent.size() - 1 - i]);
+        std::size_t i = 0;
+        for (const std::size_t d : vector_dims()) v.stride[i++] = static_cast<std::int32_t>(strides[d]);
         return v;
     }
 
@@ -162,26 +257,28 @@ private:
             if (loaded_[i] != key) {
                 l_.emitter.at(Stage::load, step, rings_[i].advance());
                 emit_load(l_.emitter, address(t, at), rings_[i].addr(), static_cast<std::uint32_t>(simkernel::size_of(t.type)),
-                          dma_dims(t, extent));
+                          dma_dims(t, packed(t, extent), extent));
                 loaded_[i] = key;
             }
             rings_[i].use(step);
             streams.push_back(operand(t, rings_[i].addr(), extent));
         }
         std::uint32_t result = rings_.empty() ? 0 : rings_[0].addr();
+        // A copy is stored from where it was loaded, so a dimension along which the input repeats is read again and again.
+        const std::vector<std::int64_t> local = packed(copy_ ? job_.inputs[0] : job_.output, extent);
         if (!copy_) {
             out_.advance();
             result = out_.addr();
             VectorShape shape;
-            for (std::size_t i = 0; i < std::min<std::size_t>(5, extent.size()); ++i)
-                shape.count[i] = static_cast<std::uint32_t>(extent[extent.size() - 1 - i]);
+            std::size_t i = 0;
+            for (const std::size_t d : vector_dims()) shape.count[i++] = static_cast<std::uint32_t>(extent[d]);
             l_.emitter.at(Stage::compute, step);
             VectorOperand out = operand(job_.output, result, extent);
             emit_expr(l_.emitter, job_.expr, shape, streams, out, temp_);
         }
         l_.emitter.at(Stage::store, step);
         emit_store(l_.emitter, address(job_.output, at), result, static_cast<std::uint32_t>(simkernel::size_of(job_.output.type)),
-                   dma_dims(job_.output, extent));
+                   dma_dims(job_.output, local, extent));
     }
 
     Lowering& l_;
@@ -197,15 +294,30 @@ private:
 
 }  // namespace
 
-std::int64_t emit_job(Lowering& lowering, VectorJob job, std::int64_t step) { return JobEmitter(lowering, std::move(job)).run(step); }
+std::int64_t emit_job(Lowering& lowering, VectorJob job, std::int64_t step) {
+    const Region region{static_cast<std::uint64_t>(lowering.chip.spm_bytes) / 2, std::nullopt, kNeverUsed};
+    return JobEmitter(lowering, std::move(job), region).run(step) + 1;
+}
+
+JobSequence::JobSequence(Lowering& lowering, std::int64_t step)
+    : l_(lowering), step_(step), quarter_(static_cast<std::uint64_t>(lowering.chip.spm_bytes) / 4 / 64 * 64) {
+    last_use_.fill(step - 2 < 0 ? kNeverUsed : step - 2);
+}
+
+void JobSequence::add(VectorJob job) {
+    const auto which = static_cast<std::size_t>(count_++ % 2);
+    const auto base = static_cast<std::uint32_t>(l_.scratchpad_base(2 * quarter_) + which * quarter_);
+    step_ = JobEmitter(l_, std::move(job), {quarter_, base, last_use_[which]}).run(step_);
+    last_use_[which] = step_ - 1;
+}
 
 Ordered memory_order(const Shape& shape, const std::vector<std::int64_t>& strides) {
     Ordered order;
     order.dims.resize(shape.size());
     std::iota(order.dims.begin(), order.dims.end(), std::size_t{0});
     std::stable_sort(order.dims.begin(), order.dims.end(), [&](std::size_t a, std::size_t b) {
-        const std::int64_t x = shape[a] == 1 ? INT64_MAX : strides[a], y = shape[b] == 1 ? INT64_MAX : strides[b];
-        return x > y;
+        const auto reach = [&](std::size_t d) { return shape[d] == 1 || strides[d] == 0 ? INT64_MAX : std::abs(strides[d]); };
+        return reach(a) > reach(b);
     });
     for (const std::size_t d : order.dims) order.extents.push_back(shape[d]);
     return order;

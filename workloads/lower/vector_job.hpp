@@ -26,6 +26,22 @@ struct VectorJob {
 /// may use the same scratchpad. Needs at most half of it.
 std::int64_t emit_job(Lowering& lowering, VectorJob job, std::int64_t step = 0);
 
+/// Several jobs of one layer, in order, each in the other half of a half of the scratchpad: the loads of one overlap the stores of the one
+/// before. Stores happen in the order in which the jobs were added.
+class JobSequence {
+public:
+    /// `step` as returned by what the layer emitted before.
+    explicit JobSequence(Lowering& lowering, std::int64_t step = 0);
+    void add(VectorJob job);
+
+private:
+    Lowering& l_;
+    std::int64_t step_;
+    std::uint64_t quarter_;
+    std::uint64_t count_ = 0;
+    std::array<std::int64_t, 2> last_use_{};
+};
+
 /// The job's extents and strides in the order of the output's memory (largest stride first).
 struct Ordered {
     Shape extents;

@@ -14,6 +14,10 @@ void infer_and_fold(Graph& graph, std::vector<NodeError>& errors);
 /// Output type and shape of one node whose inputs are known. Throws NodeError.
 void infer_node(Graph& graph, NodeId id);
 
+/// The same for operators that only move data (Slice, Gather, Resize, …). False: of another family, or the shape needs values that are
+/// computed at run time.
+bool infer_movement(Graph& graph, NodeId id);
+
 /// The node's outputs when all it needs is constant; empty when the operator is not one that is folded. Throws NodeError.
 std::vector<Tensor> fold_node(Graph& graph, NodeId id);
 

@@ -65,8 +65,9 @@ private:
 class Ring {
 public:
     Ring() = default;
-    Ring(std::uint32_t base, std::uint32_t bytes, int count)
-        : base_(base), bytes_(bytes), last_(static_cast<std::size_t>(count), kNeverUsed) {}
+    /// `used`: the last step that used any of the room before.
+    Ring(std::uint32_t base, std::uint32_t bytes, int count, std::int64_t used = kNeverUsed)
+        : base_(base), bytes_(bytes), last_(static_cast<std::size_t>(count), used) {}
     /// Moves to the next buffer; returns the last step that used it.
     std::int64_t advance() {
         current_ = (current_ + 1) % last_.size();
