@@ -70,8 +70,8 @@ TEST(Messages, Attributes) {
     {
         ModelBuilder m;
         m.input("x", {1, 2}).constant("p", make_tensor<std::int64_t>(DType::i64, {4}, std::vector<std::int64_t>{0, 1, 0, 1})).output("y");
-        attribute(m.node("Pad", {"x", "p"}, {"y"}), "mode", "reflect");
-        EXPECT_EQ(refusal(m), "model.onnx: node 'y_node' (Pad-13): mode=\"reflect\" is not supported; use \"constant\"");
+        attribute(m.node("Pad", {"x", "p"}, {"y"}), "mode", "mirror");
+        EXPECT_EQ(refusal(m), "model.onnx: node 'y_node' (Pad-13): mode=\"mirror\" is unknown; use constant, edge, reflect or wrap");
     }
     {
         ModelBuilder m = unary("MaxPool");
