@@ -17,7 +17,8 @@ namespace {
 const std::unordered_map<std::string, Operator>& operators() {
     static const std::unordered_map<std::string, Operator> table = [] {
         std::unordered_map<std::string, Operator> all;
-        for (const auto family : {unary_operators(), binary_operators(), cast_operators(), shape_operators(), move_operators(), control_operators()})
+        for (const auto family : {unary_operators(), binary_operators(), cast_operators(), shape_operators(), move_operators(), control_operators(),
+                                  reduce_operators(), sort_operators(), gather_operators(), normalize_operators()})
             for (const Operator& op : family) ASSAY_CHECK(all.try_emplace(op.name, op).second, "an operator belongs to one family");
         return all;
     }();

@@ -79,6 +79,10 @@ std::string run_vector(const fs::path& folder, std::string& op) {
     }
 }
 
+/// These three were written by a reference that cut float32 to bfloat16; Cast-13 and every later reference round to nearest even.
+const std::set<std::string> kTruncated{"test_cast_FLOAT_to_BFLOAT16", "test_castlike_FLOAT_to_BFLOAT16",
+                                       "test_castlike_FLOAT_to_BFLOAT16_expanded"};
+
 TEST(HostEvaluator, NodeVectorsOfOnnx) {
     if (!fs::exists(kNodes)) GTEST_SKIP() << kNodes << " is absent: install libonnx-testdata";
     const char* filter = std::getenv("ASSAY_VECTORS");
@@ -101,6 +105,8 @@ TEST(HostEvaluator, NodeVectorsOfOnnx) {
             ++count.first;
         } else if (result.starts_with("unsupported: ")) {
             unsupported[result].push_back(name);
+        } else if (kTruncated.contains(name)) {
+            unsupported["the vector cuts to bfloat16 where the operator rounds"].push_back(name);
         } else {
             ADD_FAILURE() << name << ": " << result;
         }
@@ -115,7 +121,7 @@ TEST(HostEvaluator, NodeVectorsOfOnnx) {
     std::cout << passed << " of " << all << " vectors right\n";
     if (!filter) {
         EXPECT_GE(all, 932);
-        EXPECT_GE(passed, 380);
+        EXPECT_GE(passed, 628);
     }
 }
 
