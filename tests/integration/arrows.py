@@ -38,7 +38,7 @@ FREE = ["tests", "bench"]
 THIRD_PARTY = {
     "systemc": ["systemc"], "systemc.h": ["systemc"], "sysc": ["systemc"], "tlm": ["systemc"], "tlm.h": ["systemc"], "tlm_utils": ["systemc"],
     "verilated.h": ["rtl_models"], "verilated_fst_c.h": ["rtl_models"], "verilated_cov.h": ["rtl_models"], "svdpi.h": ["rtl_models"],
-    "onnx": ["support", "workloads", "workloads/host", "golden/reference", "campaign"], "google": ["support", "workloads/host"],
+    "onnx": ["support", "workloads", "workloads/host", "golden/reference", "campaign"], "google": ["support", "workloads", "workloads/host"],
     "boost": ["workloads"], "Eigen": ["golden/reference", "workloads/host"], "hdf5.h": ["support"], "H5Cpp.h": ["support"], "CLI": ["cli"],
     "sqlite3.h": ["campaign"],
 }
@@ -47,7 +47,7 @@ THIRD_PARTY = {
 LIBRARY_AREA = {
     "support": "support", "onnxfile": "support", "contract": "simkernel", "numerics": "simkernel", "simkernel": "simkernel",
     "systemc": "systemc", "rtl_models": "rtl_models", "golden_reference": "golden/reference", "golden_store": "golden/store",
-    "golden": "golden", "hostops": "workloads/host", "workloads": "workloads", "switchover": "switchover", "backends": "switchover/backends", "campaign": "campaign",
+    "golden": "golden", "hostops": "workloads/host", "workloads": "workloads", "generate": "workloads", "switchover": "switchover", "backends": "switchover/backends", "campaign": "campaign",
 }
 # Third parties as CMake names them -> areas that may link them.
 LIBRARY_THIRD_PARTY = {
