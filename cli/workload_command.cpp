@@ -7,10 +7,12 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "campaign/workload_ranges.hpp"
 #include "cli/commands.hpp"
 #include "support/error.hpp"
 #include "workloads/generate/catalogue.hpp"
 #include "workloads/generate/model_writer.hpp"
+#include "workloads/generate/quantize.hpp"
 
 namespace assay::cli {
 namespace {
@@ -19,7 +21,7 @@ namespace fs = std::filesystem;
 namespace gen = workloads::generate;
 
 struct WorkloadOptions {
-    std::string kind, out, bn = "folded";
+    std::string kind, out, bn = "folded", calibrate = "run";
     gen::MakeOptions make;
     double width = 0;
     int opset = 0;
@@ -69,7 +71,9 @@ int make(WorkloadOptions options) {
         if (!(options.width >= 0.01 && options.width <= 100)) throw Error(ErrorKind::usage, fmt::format("workload make: --width {}: must be 0.01 to 100", options.width));
         options.make.sizes.width_percent = std::lround(options.width * 100);
     }
-    const gen::GeneratedModel model = gen::make(kind, options.make);
+    gen::GeneratedModel model = gen::make(kind, options.make);
+    if (options.make.dtype == "int8")
+        model = gen::quantize(model, options.calibrate == "run" ? campaign::measured_ranges(model) : gen::analytic_ranges(model), {kind.quantise_all});
     const fs::path out = options.out.empty() ? kind.name : options.out;
     const fs::path file = out.extension() == ".onnx" ? out : out / "model.onnx";
     if (file.has_parent_path()) {
@@ -110,6 +114,9 @@ void setup_workload(CLI::App& app, Command& chosen) {
     }
     command->add_option("--dtype", options->make.dtype, "Weights and activations: float32, float16, bfloat16, or int8 (QuantizeLinear and DequantizeLinear around the layers)")
         ->check(CLI::IsMember({"float32", "float16", "bfloat16", "int8"}))
+        ->capture_default_str();
+    command->add_option("--calibrate", options->calibrate, "int8: ranges of activations by running the float model on its inputs, or as the builder expects them")
+        ->check(CLI::IsMember({"run", "analytic"}))
         ->capture_default_str();
     command->add_option("--opset", options->opset, "Operator set, 13 to 24; default 17 (22 where bfloat16 needs it); from 23 llama uses the attention operators");
     command->add_option("--bn", options->bn, "Batch normalisation folded into convolutions, as deployed, or as nodes")->check(CLI::IsMember({"folded", "nodes"}))->capture_default_str();

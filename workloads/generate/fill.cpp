@@ -19,7 +19,8 @@ std::uint64_t mix(std::uint64_t x) {
     return x ^ (x >> 31);
 }
 
-std::uint64_t key_of(std::uint64_t seed, const std::string& name) {
+std::uint64_t key_of(std::uint64_t seed, const TensorRecipe& recipe) {
+    const std::string& name = recipe.stream.empty() ? recipe.name : recipe.stream;
     std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
     for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
     return mix(hash + mix(seed + 0x9e3779b97f4a7c15u));
@@ -92,7 +93,7 @@ std::int64_t block_of(const TensorRecipe& recipe) {
 
 template <class Use>
 void each_block(const TensorRecipe& recipe, std::uint64_t seed, Use use) {
-    const std::uint64_t key = key_of(seed, recipe.name);
+    const std::uint64_t key = key_of(seed, recipe);
     const std::int64_t count = element_count(recipe.shape), block = block_of(recipe);
     std::vector<float> floats(static_cast<std::size_t>(std::min(count, block)));
     for (std::int64_t first = 0; first < count; first += block) {
@@ -148,7 +149,7 @@ void produce(const TensorRecipe& recipe, std::uint64_t seed, const std::function
     }
     if (fill.kind == Fill::Kind::integers) {
         ASSAY_CHECK(recipe.type == DType::i64 && fill.low <= fill.high, "integers are int64 and their range is not empty");
-        const std::uint64_t key = key_of(seed, recipe.name), span = static_cast<std::uint64_t>(fill.high - fill.low) + 1;
+        const std::uint64_t key = key_of(seed, recipe), span = static_cast<std::uint64_t>(fill.high - fill.low) + 1;
         std::vector<std::int64_t> values(static_cast<std::size_t>(element_count(recipe.shape)));
         for (std::size_t i = 0; i < values.size(); ++i)
             values[i] = fill.low + static_cast<std::int64_t>(span == 0 ? 0 : bits_at(key, static_cast<std::int64_t>(i)) % span);

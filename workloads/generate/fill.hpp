@@ -51,6 +51,7 @@ struct TensorRecipe {
     Shape shape;
     Fill fill;
     std::optional<WeightScales> quantised{};
+    std::string stream{};  ///< name that decides the values, when it is not `name` (a tensor renamed since)
 
     std::uint64_t bytes() const { return static_cast<std::uint64_t>(element_count(shape)) * size_of(type); }
 };

@@ -151,7 +151,10 @@ std::vector<Value> GraphBuilder::nodes(const std::string& op, const std::string&
     onnx::NodeProto& proto = *model_->mutable_graph()->add_node();
     proto.set_op_type(op);
     proto.set_name(fresh(given));
-    for (const Value& value : inputs) proto.add_input(value.name);
+    for (const Value& value : inputs) {
+        proto.add_input(value.name);
+        expect(value);
+    }
     std::vector<Value> made;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
         if (shapes[i] == Shape{-1}) {
@@ -171,9 +174,15 @@ std::vector<Value> GraphBuilder::nodes(const std::string& op, const std::string&
     return made;
 }
 
+void GraphBuilder::expect(const Value& value) {
+    const auto found = values_.find(value.name);
+    if (found != values_.end()) found->second = value;
+}
+
 void GraphBuilder::output(const Value& value, const std::string& name) {
     ASSAY_CHECK(values_.count(value.name) == 1, "only a node's output can be a graph output");
     ASSAY_CHECK(renamed_.emplace(value.name, name).second && names_.insert(name).second, "an output is named once");
+    expect(value);
     outputs_.push_back(value);
 }
 
@@ -190,7 +199,13 @@ GeneratedModel GraphBuilder::finish() {
     for (const Value& value : outputs_) declare(*graph.add_output(), renamed_.at(value.name), value);
     for (const std::string& name : order_)
         if (renamed_.count(name) == 0) declare(*graph.add_value_info(), name, values_.at(name));
-    return {std::move(model_), std::move(weights_), std::move(inputs_), options_.seed, parameters_, macs_};
+    GeneratedModel model{std::move(model_), std::move(weights_), std::move(inputs_), options_.seed, parameters_, macs_, {}};
+    for (auto& [name, value] : values_)
+        if (is_float(value.type)) {
+            const auto renamed = renamed_.find(name);
+            model.expected[renamed == renamed_.end() ? name : renamed->second] = value;
+        }
+    return model;
 }
 
 }  // namespace assay::workloads::generate

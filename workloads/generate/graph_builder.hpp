@@ -47,6 +47,7 @@ struct GeneratedModel {
     std::shared_ptr<onnx::ModelProto> proto;
     std::vector<TensorRecipe> weights, inputs;
     std::uint64_t seed = 0, parameters = 0, macs = 0;
+    std::map<std::string, Value> expected;  ///< every float value by name, with the mean and variance that the builder expects of it
 };
 
 class GraphBuilder {
@@ -103,6 +104,7 @@ public:
 
 private:
     std::string fresh(const std::string& name);
+    void expect(const Value& value);  ///< keeps what the last user of a value knows of its statistics
 
     Options options_;
     std::shared_ptr<onnx::ModelProto> model_;

@@ -1,6 +1,9 @@
 // Kinds of the catalogue: published sizes, files that our importer reads, bytes that depend on the seed alone, refusals.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <onnx/onnx_pb.h>
+
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -12,6 +15,7 @@
 #include "workloads/compile.hpp"
 #include "workloads/generate/catalogue.hpp"
 #include "workloads/generate/model_writer.hpp"
+#include "workloads/generate/quantize.hpp"
 
 namespace assay::workloads::generate {
 namespace {
@@ -20,7 +24,7 @@ namespace fs = std::filesystem;
 
 class Folder {
 public:
-    Folder() : path_(fs::temp_directory_path() / ("assay-generate-" + std::to_string(::getpid()))) { fs::create_directories(path_); }
+    Folder() : path_(fs::temp_directory_path() / fmt::format("assay-generate-{}", ::getpid())) { fs::create_directories(path_); }
     ~Folder() { fs::remove_all(path_); }
     fs::path operator/(const std::string& name) const { return path_ / name; }
 
@@ -103,10 +107,11 @@ TEST(Generate, EveryKindIsReadByOurImporterInEveryType) {
     const Folder folder;
     int checked = 0;
     for (const Kind& kind : kinds())
-        for (const char* dtype : {"float32", "float16", "bfloat16"}) {
+        for (const char* dtype : {"float32", "float16", "bfloat16", "int8"}) {
             MakeOptions options = tiny_options(kind);
             options.dtype = dtype;
-            const GeneratedModel model = make(kind, options);
+            GeneratedModel model = make(kind, options);
+            if (options.dtype == "int8" && kind.name != "lstm" && kind.name != "gru") model = quantize(model, {}, {kind.quantise_all});
             const fs::path file = folder / "model.onnx";
             write_model(model, file);
             const auto proto = load_onnx(file);
@@ -120,7 +125,7 @@ TEST(Generate, EveryKindIsReadByOurImporterInEveryType) {
             for (const auto& info : proto->graph().input()) EXPECT_EQ(used.count(info.name()), 1u) << kind.name << ": input " << info.name() << " is used by no node";
             ++checked;
         }
-    EXPECT_EQ(checked, static_cast<int>(3 * kinds().size()));
+    EXPECT_EQ(checked, static_cast<int>(4 * kinds().size()));
 }
 
 TEST(Generate, EqualSeedsGiveEqualBytesAndOthersDoNot) {
@@ -154,6 +159,41 @@ TEST(Generate, ExternalDataHoldsTheSameModel) {
     EXPECT_EQ(one->SerializeAsString(), in_memory(model)->SerializeAsString());
 }
 
+TEST(Generate, Int8HasPairsAroundItsLayersAndTheReluInsideTheSaturation) {
+    const Kind& kind = find_kind("resnet18");
+    const GeneratedModel plain = make(kind, tiny_options(kind)), narrow = quantize(plain, {{"image", {-2, 3.1}}}, {true});
+    std::map<std::string, int> before, after;
+    for (const auto& node : plain.proto->graph().node()) ++before[node.op_type()];
+    for (const auto& node : narrow.proto->graph().node()) ++after[node.op_type()];
+    EXPECT_EQ(after["Conv"], before["Conv"]);
+    EXPECT_EQ(before["Relu"], 17);
+    EXPECT_EQ(after["Relu"], 0);
+    EXPECT_EQ(narrow.macs, plain.macs);
+    std::set<std::string> weights;
+    for (const TensorRecipe& recipe : narrow.weights) {
+        weights.insert(recipe.name);
+        if (recipe.name == "image_scale") {
+            EXPECT_FLOAT_EQ(produce(recipe, 0).as<float>()[0], 5.1f / 255) << "the given range";
+        }
+        if (recipe.name == "image_zero_point") {
+            EXPECT_EQ(produce(recipe, 0).integer(0), 100);
+        }
+        if (recipe.name == "conv1.weight_quantized") {
+            EXPECT_EQ(recipe.type, DType::i8);
+        }
+        if (recipe.name == "conv1.bias_quantized") {
+            EXPECT_EQ(recipe.type, DType::i32);
+        }
+    }
+    for (const char* name : {"image_scale", "image_zero_point", "conv1.weight_quantized", "conv1.bias_quantized"}) EXPECT_EQ(weights.count(name), 1u) << name;
+    EXPECT_EQ(weights.count("conv1.weight"), 0u) << "the float weights are gone";
+    // Each convolution reads three dequantised operands.
+    for (const auto& node : narrow.proto->graph().node()) {
+        if (node.op_type() != "Conv") continue;
+        for (const std::string& input : node.input()) EXPECT_NE(input.find("_DequantizeLinear_Output"), std::string::npos) << node.name() << " reads " << input;
+    }
+}
+
 TEST(Generate, InputsFitTheGraph) {
     const Folder folder;
     const Kind& kind = find_kind("llama-layer");
@@ -166,7 +206,7 @@ TEST(Generate, InputsFitTheGraph) {
     ASSERT_EQ(inputs.size(), 4) << "hidden states, positions, past keys and values";
     for (int i = 0; i < inputs.size(); ++i) {
         std::string name;
-        const Tensor t = load_pb_tensor(folder / ("data/input_" + std::to_string(i) + ".pb"), &name);
+        const Tensor t = load_pb_tensor(folder / fmt::format("data/input_{}.pb", i), &name);
         EXPECT_EQ(name, inputs[i].name());
         Shape shape;
         for (const auto& d : inputs[i].type().tensor_type().shape().dim()) shape.push_back(d.dim_value());

@@ -3,6 +3,7 @@
 
   peer_test.py ASSAY PEER_PYTHON     exit status 77 (skip) when PEER_PYTHON has no onnx and onnxruntime
 """
+import array
 import json
 import math
 import os
@@ -26,6 +27,10 @@ MORE = [
     ("gpt2", SMALL["gpt2"].replace("--seq 16", "--past 12")), ("llama", SMALL["llama"].replace("--seq 16", "--past 12")), ("resnet50", "--image 64 --bn nodes"),
     ("moe-layer", "--hidden 64 --ffn 64 --experts 8 --top-k 2 --seq 2"), ("attention", "--heads 4 --kv-heads 1 --head-dim 32 --past 40"), ("bert-base", SMALL["bert-base"] + " --dtype float16"),
 ]
+for kind in ("resnet18", "mobilenet", "googlenet", "tcn", "vgg16", "densenet121"):
+    MORE.append((kind, f"{SMALL[kind]} --dtype int8"))
+for kind in ("bert-base", "llama-layer", "llama", "vit-b", "gpt2", "moe-layer", "conv", "gemm", "dlrm", "unet", "decoder", "mobilenet-v3"):
+    MORE.append((kind, f"{SMALL[kind]} --dtype int8 --calibrate analytic"))
 for opset in (13, 18, 20, 23, 24):
     MORE += [(kind, f"{SMALL[kind]} --opset {opset}") for kind in ("bert-base", "gpt2", "llama-layer", "moe-layer", "mobilenet-v3", "unet", "lstm")]
     MORE.append(("llama-layer", SMALL["llama-layer"].replace("--seq 16", "--past 12") + f" --opset {opset}"))
@@ -63,8 +68,32 @@ def judge(folder):
         wide = value.astype(numpy.float64)
         if list(value.shape) != shapes[output.name]:
             raise ValueError(f"{output.name} is {value.shape}, declared {shapes[output.name]}")
+        wide.tofile(folder / f"{output.name}.bin")
         result[output.name] = [bool(numpy.isfinite(wide).all()), float(wide.std()) if wide.size > 4 else float(abs(wide).max()), int(value.size)]
     return result
+
+
+def far_from_float(assay, kind, options, folder, peer, result):
+    """An int8 model's outputs beside those of the float32 model of the same seed: problems, a line each."""
+    plain = options.replace(" --dtype int8", "").replace(" --calibrate analytic", "")
+    beside = pathlib.Path(f"{folder}-float")
+    subprocess.run([assay, "workload", "make", kind, "--out", str(beside), *plain.split()], check=True, capture_output=True)
+    print(beside, file=peer.stdin, flush=True)
+    expected = json.loads(peer.stdout.readline())
+    if "error" in expected:
+        return [f"{kind} {plain}: {expected['error']}"]
+    problems = []
+    for name in result:
+        wanted, got = (array.array("d", (where / f"{name}.bin").read_bytes()) for where in (beside, folder))
+        signal = sum(w * w for w in wanted)
+        noise = sum((g - w) ** 2 for g, w in zip(got, wanted))
+        # Eight bits with ranges from one input: random networks amplify noise, up to 0.15 of the power; a wrong scale gives more than 1.
+        limit = 0.35 if "analytic" in options else 0.25
+        if len(got) != len(wanted) or not noise < limit * signal:
+            problems.append(f"{kind} {options}: output {name} is {noise / signal:.3g} of its power away from float32; wanted below {limit}")
+        elif noise == 0 and "present" not in name:
+            problems.append(f"{kind} {options}: output {name} equals float32 to the bit: nothing was quantised")
+    return problems
 
 
 def main():
@@ -92,6 +121,8 @@ def main():
                 continue
             print(folder, file=peer.stdin, flush=True)
             result = json.loads(peer.stdout.readline())
+            if "int8" in options and "error" not in result:
+                failures += far_from_float(assay, kind, options, folder, peer, result)
             if "error" in result:
                 failures.append(f"{kind} {options}: {result['error']}")
                 continue

@@ -58,8 +58,8 @@ Value attention_operator(Net& net, const Value& q, Value k, Value v, const Share
     const std::string name = fmt::format("attention{}", suffix);
     const Shape kv{d.batch, d.kv_heads, d.past + d.seq, d.head_dim};
     if (d.past == 0) {
-        net.output(k, "present_k" + suffix);
-        net.output(v, "present_v" + suffix);
+        net.output(k, fmt::format("present_k{}", suffix));
+        net.output(v, fmt::format("present_v{}", suffix));
         std::vector<Value> inputs{q, k, v};
         if (!shared.mask.name.empty()) inputs.push_back(shared.mask);
         net.count_macs(2 * static_cast<std::uint64_t>(element_count(q.shape)) * static_cast<std::uint64_t>(d.seq));
@@ -72,8 +72,8 @@ Value attention_operator(Net& net, const Value& q, Value k, Value v, const Share
     const Value past_k = cache("past_k", k), past_v = cache("past_v", v);
     net.count_macs(2 * static_cast<std::uint64_t>(element_count(q.shape)) * static_cast<std::uint64_t>(d.past + d.seq));
     const auto made = net.nodes("Attention", name, {q, k, v, shared.mask, past_k, past_v}, {q.shape, kv, kv}, {q.type, q.type, q.type}, {});
-    net.output(made[1], "present_k" + suffix);
-    net.output(made[2], "present_v" + suffix);
+    net.output(made[1], fmt::format("present_k{}", suffix));
+    net.output(made[2], fmt::format("present_v{}", suffix));
     return made[0].with(0, 0.3);
 }
 
@@ -91,8 +91,8 @@ Value decoder_layer(Net& net, const Value& x, const Shared& shared, const Dimens
     if (net.opset() >= 23) {
         attended = attention_operator(net, q, k, v, shared, d, suffix);
     } else {
-        k = cached(net, "past_k" + suffix, "present_k" + suffix, k, d.past);
-        v = cached(net, "past_v" + suffix, "present_v" + suffix, v, d.past);
+        k = cached(net, fmt::format("past_k{}", suffix), fmt::format("present_k{}", suffix), k, d.past);
+        v = cached(net, fmt::format("past_v{}", suffix), fmt::format("present_v{}", suffix), v, d.past);
         const auto inside = net.scope(layer + ".attention");
         const std::int64_t groups = d.heads / d.kv_heads;
         attended = attend(net, q, repeat_heads(net, k, groups), repeat_heads(net, v, groups), shared.mask);
