@@ -156,6 +156,18 @@ DataSet load_data_set(const onnx::ModelProto& model, const std::vector<std::stri
     return {std::move(inputs.tensors), std::move(outputs.tensors), fmt::format("{}", fmt::join(arguments, " "))};
 }
 
+DataSet load_expected(const onnx::ModelProto& model, const std::string& folder) {
+    Matcher outputs(graph_outputs(model), "output");
+    for (const fs::path& file : numbered(folder, "output")) {
+        std::string name;
+        Tensor tensor = load_pb_tensor(file, &name);
+        if (outputs.knows(name)) outputs.take(name, std::move(tensor), file.string());
+        else outputs.take_next(std::move(tensor), file.string());
+    }
+    if (!outputs.problems.empty()) throw Error(ErrorKind::bad_input, fmt::format("{}", fmt::join(outputs.problems, "\n")));
+    return {{}, std::move(outputs.tensors), folder};
+}
+
 DataSet make_random_data_set(const onnx::ModelProto& model, std::uint64_t seed) {
     DataSet data;
     data.text = fmt::format("random, seed {}", seed);

@@ -34,6 +34,9 @@ std::vector<ValueInfo> graph_outputs(const onnx::ModelProto& model);
 /// Unnamed tensors go to the inputs in order. Throws Error(bad_input) for a missing, unknown or ill-shaped input, all at once.
 DataSet load_data_set(const onnx::ModelProto& model, const std::vector<std::string>& arguments);
 
+/// Only the expected outputs of a folder (output_*.pb): for a model without inputs.
+DataSet load_expected(const onnx::ModelProto& model, const std::string& folder);
+
 /// When no input is given: seeded values, uniform in [-1, 1) for floats and over the whole range for integers; dynamic dimensions are 1.
 DataSet make_random_data_set(const onnx::ModelProto& model, std::uint64_t seed);
 

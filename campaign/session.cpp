@@ -8,14 +8,13 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "campaign/host_executor.hpp"
 #include "golden/judge/judge_run.hpp"
 #include "golden/store/store.hpp"
 #include "simkernel/chip_config.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "support/hdf5.hpp"
-#include "support/onnx/onnx_file.hpp"
-#include "workloads/host/evaluate.hpp"
 
 namespace assay::campaign {
 
@@ -116,10 +115,6 @@ void leave_files(SessionReport& report, const SessionOptions& options) {
     for (const char* name : {"tensors.h5", "program.h5", "report.html", "verdict.json"}) report.artifacts.push_back((out / name).string());
     write_file(out / "report.html", to_html(report));
     write_file(out / "verdict.json", to_json(report));
-}
-
-std::map<std::string, Tensor> execute_host_step(const simkernel::HostStep& step, const std::map<std::string, Tensor>& inputs) {
-    return workloads::hostops::evaluate_model(*parse_onnx(step.model, "host step"), inputs);
 }
 
 void prepare_folder(const std::string& out_dir) {

@@ -93,6 +93,16 @@ public:
     }
 
 private:
+    /// What no lowering of a device layer does; empty when there is nothing of the kind.
+    std::string beyond_lowering(const Node& node) const {
+        const auto wanted = [&](ValueId v) { return v != kNoValue && (graph_.value(v).is_output || !graph_.consumers(v).empty()); };
+        if (node.outputs.empty() || node.outputs[0] == kNoValue) return "its first output is left out";
+        if (node.op != "Split" && std::any_of(node.outputs.begin() + 1, node.outputs.end(), wanted)) return "outputs beyond the first are asked for";
+        if (node.op == "Dropout" && node.input(2) != kNoValue && !(graph_.is_constant(node.input(2)) && graph_.value(node.input(2)).constant->integer(0) == 0))
+            return "training mode";
+        return "";
+    }
+
     void lower_somewhere(NodeId id) {
         const Node& node = graph_.node(id);
         if (node.folded || lowering_->done.contains(id)) return;
@@ -102,6 +112,7 @@ private:
             const auto dynamic = [&](ValueId v) { return v != kNoValue && (graph_.value(v).dynamic || (graph_.value(v).known && element_count(graph_.value(v).shape) == 0)); };
             if (std::any_of(node.outputs.begin(), node.outputs.end(), dynamic) || std::any_of(node.inputs.begin(), node.inputs.end(), dynamic))
                 throw NodeError(id, "the shape of its tensors is known at run time only, or they have no elements");
+            if (const std::string text = beyond_lowering(node); !text.empty()) throw NodeError(id, text);
             return lower_node(*lowering_, id);
         } catch (const MalformedNode& error) {
             lowering_->rollback(mark);
