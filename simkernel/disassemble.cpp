@@ -41,13 +41,21 @@ unsigned operands(Uop op) {
     }
 }
 
+/// " rows spm+0x40 of 32000": the index list of an indexed transfer.
+template <class Fields>
+std::string rows(const Fields& f) {
+    return f.index_enable ? fmt::format(" rows {} of {}", local(f.index_addr), f.index_limit) : "";
+}
+
 struct Describe {
     std::string operator()(const std::monostate&) const { return ""; }
     std::string operator()(const LoadFields& f) const {
-        return fmt::format("{} <- {:#x} run={} ext{} local{}", local(f.local_addr), f.ext_addr, f.run_bytes, dims(f.count, f.ext_stride), dims(f.count, f.local_stride));
+        return fmt::format("{} <- {:#x} run={} ext{} local{}{}", local(f.local_addr), f.ext_addr, f.run_bytes, dims(f.count, f.ext_stride), dims(f.count, f.local_stride),
+                           rows(f));
     }
     std::string operator()(const StoreFields& f) const {
-        return fmt::format("{:#x} <- {} run={} ext{} local{}", f.ext_addr, local(f.local_addr), f.run_bytes, dims(f.count, f.ext_stride), dims(f.count, f.local_stride));
+        return fmt::format("{:#x} <- {} run={} ext{} local{}{}", f.ext_addr, local(f.local_addr), f.run_bytes, dims(f.count, f.ext_stride), dims(f.count, f.local_stride),
+                           rows(f));
     }
     std::string operator()(const FillFields& f) const {
         return fmt::format("{} <- {:#x}*{} run={} {}", local(f.local_addr), f.pattern, f.pattern_bytes, f.run_bytes, dims(f.count, f.local_stride));

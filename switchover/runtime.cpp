@@ -80,7 +80,8 @@ std::uint32_t layer_that_loads(const Program& program, std::uint64_t address) {
         const LoadFields f = decode_load_fields(program.descriptors[i]);
         std::uint64_t low = f.ext_addr, high = f.ext_addr + f.run_bytes;
         for (std::size_t d = 0; d < 4; ++d) {
-            const std::int64_t reach = static_cast<std::int64_t>(f.count[d] - 1) * f.ext_stride[d];
+            const std::uint32_t rows = d == 0 && f.index_enable ? f.index_limit : f.count[d];
+            const std::int64_t reach = static_cast<std::int64_t>(rows - 1) * f.ext_stride[d];
             (reach < 0 ? low : high) += static_cast<std::uint64_t>(reach);
         }
         if (address >= low && address < high) return program.debug[i].layer;

@@ -23,19 +23,24 @@ bool DmaUnit::offer(std::uint32_t id, const simkernel::Decoded& descriptor, cons
     in_flight_.clear();
     last_due_ = {};
     plan_ = {};
+    std::vector<std::int64_t> rows = simkernel::transfer_rows(descriptor, ports_.local());
     effect_ = simkernel::execute(descriptor, ports_.local(), ports_.external(), ports_.config());
-    if (!effect_.fault) plan(descriptor);
+    if (!effect_.fault) plan(descriptor, std::move(rows));
     return true;
 }
 
-void DmaUnit::plan(const simkernel::Decoded& descriptor) {
+void DmaUnit::plan(const simkernel::Decoded& descriptor, std::vector<std::int64_t> rows) {
     const auto burst = static_cast<std::uint64_t>(ports_.config().dma_burst_bytes);
+    if (!rows.empty()) {
+        const auto width = static_cast<std::uint64_t>(ports_.config().noc_bytes_per_cycle);
+        private_end_ += Cycles{static_cast<std::uint64_t>(ports_.config().spm_latency_cycles) + (4 * rows.size() + width - 1) / width};
+    }
     if (const auto* load = std::get_if<simkernel::LoadFields>(&descriptor.op)) {
         write_ = false;
-        plan_ = TransferPlan(*load, burst);
+        plan_ = TransferPlan(*load, burst, std::move(rows));
     } else if (const auto* store = std::get_if<simkernel::StoreFields>(&descriptor.op)) {
         write_ = true;
-        plan_ = TransferPlan(*store, burst);
+        plan_ = TransferPlan(*store, burst, std::move(rows));
     } else if (const auto* fill = std::get_if<simkernel::FillFields>(&descriptor.op)) {
         private_end_ += Cycles{fill_cycles(*fill, static_cast<std::uint64_t>(ports_.config().noc_bytes_per_cycle))};
     }

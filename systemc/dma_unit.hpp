@@ -1,7 +1,8 @@
 #pragma once
 // Behavioural load or store engine. Values move at the start of the descriptor; time is that of its bursts: setup, then one burst issued a
 // cycle while fewer than dma.outstanding are in flight, each reserved in the NoC and HBM at its own cycle, until the last is answered. A
-// fill writes local memory only, one port width (noc.bytes_per_cycle) a cycle.
+// fill writes local memory only, one port width (noc.bytes_per_cycle) a cycle. An indexed transfer reads its list first: the scratchpad's
+// latency and one port width a cycle; then each run is issued by itself, for neighbours in the list are not neighbours in memory.
 // stall_memory: cycles in which no burst could be issued because all were in flight, or the last answers were awaited.
 #include <deque>
 
@@ -20,7 +21,7 @@ public:
     std::string_view implementation() const override { return "behavioural"; }
 
 private:
-    void plan(const simkernel::Decoded& descriptor);
+    void plan(const simkernel::Decoded& descriptor, std::vector<std::int64_t> rows);
     bool issue_bursts(Cycles end, Advance& result);
     void spend(Cycles until, bool stalled, Advance& result);
 

@@ -40,7 +40,11 @@ std::vector<AccessRange> transfer(const Fields& f, bool to_local) {
     ext.write = !to_local;
     ext.base = f.ext_addr;
     ext.run = f.run_bytes;
-    add_dims(ext, f.count, f.ext_stride);
+    // Which rows an indexed transfer touches is known at run time only: the whole table counts.
+    std::array<std::uint32_t, 4> rows = f.count;
+    if (f.index_enable) rows[0] = f.index_limit;
+    add_dims(ext, rows, f.ext_stride);
+    if (f.index_enable) return {local_range(f.index_addr, false, std::uint64_t{4} * f.count[0]), local, ext};
     return {local, ext};
 }
 

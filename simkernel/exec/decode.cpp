@@ -67,8 +67,33 @@ void check_transfer(Checker& c, const Fields& f) {
     c.local("local_addr", f.local_addr, f.run_bytes, f.count, f.local_stride);
 }
 
-void check(Checker& c, const LoadFields& f) { check_transfer(c, f); }
-void check(Checker& c, const StoreFields& f) { check_transfer(c, f); }
+/// The list lies in the scratchpad, and the table that it chooses from is no larger than what a descriptor may move: the sanitizer walks it.
+template <class Fields>
+void check_index(Checker& c, const Fields& f) {
+    if (!f.index_enable) {
+        c.field(f.index_addr == 0, "index_addr", f.index_addr, "0 without index_enable");
+        c.field(f.index_limit == 0, "index_limit", f.index_limit, "0 without index_enable");
+        return;
+    }
+    c.field(f.index_limit >= 1, "index_limit", f.index_limit, "at least 1");
+    c.field(!(f.index_addr & kAccBit), "index_addr", f.index_addr, "a scratchpad address");
+    c.aligned("index_addr", f.index_addr, {}, 4);
+    c.local("index_addr", f.index_addr, std::uint64_t{4} * f.count[0], {}, {});
+    std::uint64_t runs = f.index_limit;
+    bool fits = runs <= kMaxDmaRuns;
+    for (std::size_t d = 1; d < 4; ++d) fits = fits && !__builtin_mul_overflow(runs, std::uint64_t{f.count[d]}, &runs) && runs <= kMaxDmaRuns;
+    c.require(fits && runs * f.run_bytes <= kMaxDmaBytes, ErrorCode::malformed_descriptor,
+              fmt::format("index_limit: a table of more than {} runs or {} bytes", kMaxDmaRuns, kMaxDmaBytes));
+}
+
+void check(Checker& c, const LoadFields& f) {
+    check_transfer(c, f);
+    check_index(c, f);
+}
+void check(Checker& c, const StoreFields& f) {
+    check_transfer(c, f);
+    check_index(c, f);
+}
 
 void check(Checker& c, const FillFields& f) {
     check_transfer(c, f);

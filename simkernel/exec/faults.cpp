@@ -48,10 +48,12 @@ const TensorSlot& find_result(const Program& program, const FaultSpec& spec) {
     throw Error(ErrorKind::usage, fmt::format("--fault {}: no layer stores a tensor '{}'; 'assay compile --dump' lists them", spec.text, spec.tensor));
 }
 
-/// Calls body(begin, bytes) for each run that the store descriptor writes; none when it is one that no chip would run.
+/// Calls body(begin, bytes) for each run that the store descriptor writes; none when it is one that no chip would run, and none for an indexed
+/// store, whose rows are known at run time only: what such a store overwrites is disturbed when the copy under it is stored.
 template <class Body>
 void for_each_store_run(const DescriptorWords& words, const Body& body) {
     const StoreFields f = decode_store_fields(words);
+    if (f.index_enable) return;
     std::uint64_t runs = 1;
     for (const std::uint32_t n : f.count)
         if (__builtin_mul_overflow(runs, std::uint64_t{n}, &runs) || runs > kMaxDmaRuns) return;

@@ -39,9 +39,23 @@ std::int64_t offset(const std::array<std::int64_t, 4>& i, const Strides& strides
     return sum;
 }
 
+/// The list's words with negative ones counted from the limit; a word that is out of range stays outside [0, limit).
+template <class Fields>
+std::vector<std::int64_t> index_rows(const Fields& f, LocalMemory& local) {
+    std::vector<std::int64_t> rows(f.count[0]);
+    const std::byte* list = at(local, f.index_addr);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        std::int32_t word = 0;
+        std::memcpy(&word, list + 4 * i, 4);
+        rows[i] = word < 0 ? std::int64_t{word} + f.index_limit : word;
+    }
+    return rows;
+}
+
 /// Makes dense inner dimensions part of the run: fewer, longer copies with the same bytes.
 template <class Fields>
 Fields coalesced(Fields f) {
+    if (f.index_enable) return f;
     for (std::size_t d = 0; d < 4; ++d) {
         if (f.count[0] == 1) {
             std::rotate(f.count.begin(), f.count.begin() + 1, f.count.end());
@@ -62,8 +76,18 @@ Fault transfer(const Fields& original, LocalMemory& local, const Move& move) {
     const Fields f = coalesced(original);
     std::byte* base = at(local, f.local_addr);
     Fault fault;
+    std::vector<std::int64_t> rows;
+    if (f.index_enable) {
+        rows = index_rows(f, local);
+        for (std::size_t i = 0; i < rows.size(); ++i)
+            if (rows[i] < 0 || rows[i] >= f.index_limit)
+                return {ErrorCode::illegal_address, f.index_addr + 4 * i,
+                        fmt::format("index {} of {}: {} rows to choose from", i, rows[i] < 0 ? rows[i] - f.index_limit : rows[i], f.index_limit)};
+    }
     for_each_run(f, [&](const std::array<std::int64_t, 4>& i) {
-        const std::uint64_t ext = f.ext_addr + static_cast<std::uint64_t>(offset(i, f.ext_stride));
+        std::array<std::int64_t, 4> place = i;
+        if (f.index_enable) place[0] = rows[static_cast<std::size_t>(i[0])];
+        const std::uint64_t ext = f.ext_addr + static_cast<std::uint64_t>(offset(place, f.ext_stride));
         if (move(ext, std::span(base + offset(i, f.local_stride), f.run_bytes))) return true;
         fault = {ErrorCode::illegal_address, ext, fmt::format("ext_addr: {} bytes at {:#x} are outside device memory", f.run_bytes, ext)};
         return false;
@@ -128,6 +152,12 @@ Effect execute(const Decoded& decoded, LocalMemory& local, ExternalMemory& exter
     std::visit(executor, decoded.op);
     executor.effect.work = work_of(decoded);
     return std::move(executor.effect);
+}
+
+std::vector<std::int64_t> transfer_rows(const Decoded& decoded, LocalMemory& local) {
+    if (const auto* load = std::get_if<LoadFields>(&decoded.op); load && load->index_enable) return index_rows(*load, local);
+    if (const auto* store = std::get_if<StoreFields>(&decoded.op); store && store->index_enable) return index_rows(*store, local);
+    return {};
 }
 
 std::uint64_t work_of(const Decoded& decoded) { return std::visit(Work{}, decoded.op); }

@@ -123,7 +123,16 @@ TEST(Decode, RandomDescriptorsNeverReachOutsideLocalMemory) {
     std::mt19937 random(7);
     Machine machine;
     int admitted = 0;
-    const auto seeds = gemm_program(4, 8, 8);
+    auto seeds = gemm_program(4, 8, 8);
+    LoadFields indexed;
+    indexed.index_enable = 1;
+    indexed.index_addr = 64;
+    indexed.index_limit = 100;
+    indexed.run_bytes = 4;
+    indexed.count = {8, 2, 1, 1};
+    indexed.ext_stride = {16, 4, 0, 0};
+    indexed.local_stride = {8, 4, 0, 0};
+    seeds.push_back(descriptor(Opcode::load, indexed));
     for (int i = 0; i < 20000; ++i) {
         DescriptorWords words = seeds[random() % seeds.size()];
         for (unsigned flips = random() % 4; flips-- > 0;) words[9 + random() % 55] ^= 1u << random() % 32;

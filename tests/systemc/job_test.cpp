@@ -29,6 +29,54 @@ TEST(Job, OverlappedTilesLeaveThePlainLoopsProducts) {
     EXPECT_EQ(bench.get_values<std::int32_t>(0x40000, 12 * 128), tiled_expected(12));
 }
 
+/// A table of 64 rows of 256 bytes, gathered by a list of 32 words; the product is stored at 0x40000.
+Program gather_program(bool indexed) {
+    simkernel::LoadFields f;
+    f.index_enable = indexed;
+    f.index_addr = indexed ? 0x100 : 0;
+    f.index_limit = indexed ? 64 : 0;
+    f.ext_addr = 0x20000;
+    f.local_addr = 0x1000;
+    f.run_bytes = 256;
+    f.count = {32, 1, 1, 1};
+    f.ext_stride = {256, 0, 0, 0};
+    f.local_stride = {256, 0, 0, 0};
+    Program program{p::load(0x1000, 0x100, 128), p::descriptor(simkernel::Opcode::load, f), p::store(0x40000, 0x1000, 32 * 256)};
+    p::add_signal(program[1], 0);
+    p::add_waits(program[2], {{0, 1}});
+    return program;
+}
+
+TEST(Job, AnIndexedLoadGathersRowsAndPaysForItsList) {
+    Bench bench;
+    const auto table = pattern(64 * 256, 3);
+    std::vector<std::int32_t> list;
+    for (int i = 0; i < 32; ++i) list.push_back(i % 3 == 0 ? -1 - i : (i * 29) % 64);
+    bench.put_values(0x20000, table);
+    bench.put_values(0x1000, list);
+    const auto record = bench.run(gather_program(true));
+    ASSERT_EQ(record.status, static_cast<std::uint32_t>(JobStatus::done));
+    const auto got = bench.get_values<std::int8_t>(0x40000, 32 * 256);
+    for (std::size_t i = 0; i < 32; ++i)
+        for (std::size_t b = 0; b < 256; ++b)
+            ASSERT_EQ(got[i * 256 + b], table[static_cast<std::size_t>(list[i] < 0 ? list[i] + 64 : list[i]) * 256 + b]) << "row " << i << " byte " << b;
+    const auto plain = bench.run(gather_program(false), {});
+    EXPECT_GT(bench.cycles(record), bench.cycles(plain)) << "the list is read first";
+    EXPECT_LT(bench.cycles(record), 4 * bench.cycles(plain)) << "a row of 256 bytes is one burst, in a list or not";
+}
+
+TEST(Job, AnIndexPastTheTableFailsTheJobAndTheNextOneRuns) {
+    Bench bench;
+    bench.put_values(0x20000, pattern(64 * 256, 3));
+    std::vector<std::int32_t> list(32, 7);
+    list[5] = 64;
+    bench.put_values(0x1000, list);
+    const auto failed = bench.run(gather_program(true));
+    EXPECT_EQ(failed.status, static_cast<std::uint32_t>(JobStatus::failed));
+    EXPECT_EQ(failed.error_code, static_cast<std::uint32_t>(ErrorCode::illegal_address));
+    EXPECT_EQ(failed.descriptor, 1u);
+}
+
 TEST(Job, EmptyProgramCompletesAtOnce) {
     Bench bench;
     const auto record = bench.run({});

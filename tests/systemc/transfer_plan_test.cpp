@@ -30,6 +30,17 @@ TEST(TransferPlan, JoinsRunsWithoutGapsAndWalksTheOthersInIndexOrder) {
     EXPECT_EQ(bursts(f, 128), (decltype(bursts(f, 1)){{0x1000, 32}, {0x1040, 32}, {0xF00, 32}, {0xF40, 32}}));
 }
 
+TEST(TransferPlan, IssuesEachRowOfAListByItself) {
+    simkernel::LoadFields f;
+    f.ext_addr = 0x1000;
+    f.run_bytes = 64;
+    f.count = {3, 2, 1, 1};
+    f.ext_stride = {64, 0x800, 0, 0};
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
+    for (TransferPlan plan(f, 128, {1, 0, 1}); !plan.done(); plan.pop()) all.emplace_back(plan.front().address, plan.front().bytes);
+    EXPECT_EQ(all, (decltype(all){{0x1040, 64}, {0x1000, 64}, {0x1040, 64}, {0x1840, 64}, {0x1800, 64}, {0x1840, 64}}));
+}
+
 TEST(TransferPlan, CoversEveryByteOfAFourDimensionalTransferOnce) {
     simkernel::LoadFields f;
     f.ext_addr = 1 << 16;

@@ -367,6 +367,106 @@ TEST(Movement, ScatterWritesUpdatesOverACopy) {
     }
 }
 
+Tensor words(const Shape& shape, std::int64_t low, std::int64_t high) {
+    Tensor t(DType::i32, shape);
+    for (std::int32_t& v : t.as<std::int32_t>()) v = static_cast<std::int32_t>(draw(low, high));
+    return t;
+}
+
+TEST(Movement, GatherByIndicesOfTheRunTime) {
+    for (int i = 0; i < 40; ++i) {
+        const auto rank = static_cast<std::size_t>(draw(1, 4));
+        Bench b(random_shape(rank, 12), kTypes[i % 5], i % 2 == 1);
+        const auto axis = static_cast<std::size_t>(draw(0, static_cast<std::int64_t>(rank) - 1));
+        const Shape shape = i % 5 == 0 ? Shape{} : random_shape(static_cast<std::size_t>(draw(1, 2)), 9);
+        const Tensor indices = words(shape, -b.shape[axis], b.shape[axis] - 1);
+        b.m.input("indices", shape, DType::i32);
+        attribute(b.m.node("Gather", {"x", "indices"}, {"y"}), "axis", static_cast<std::int64_t>(axis));
+        CompileOptions options;
+        options.chip = preset("aurum-nano");
+        const RunResult result = compile_and_run(b.m.model, options, {{"given", b.given()}, {"indices", indices}});
+        Shape out(b.shape.begin(), b.shape.begin() + static_cast<std::ptrdiff_t>(axis));
+        out.insert(out.end(), shape.begin(), shape.end());
+        out.insert(out.end(), b.shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, b.shape.end());
+        const Tensor want = moved(b.x, out, [&](const Index& o) {
+            const auto begin = o.begin() + static_cast<std::ptrdiff_t>(axis);
+            const std::int64_t index = indices.integer(flat(Index(begin, begin + static_cast<std::ptrdiff_t>(shape.size())), shape));
+            Index in(o.begin(), begin);
+            in.push_back(index < 0 ? index + b.shape[axis] : index);
+            in.insert(in.end(), begin + static_cast<std::ptrdiff_t>(shape.size()), o.end());
+            return flat(in, b.shape);
+        });
+        EXPECT_TRUE(result.program.host_steps.empty()) << (result.program.host_steps.empty() ? "" : result.program.host_steps[0].reason);
+        ASSERT_TRUE(result.tensors.at("y").bytes == want.bytes) << to_string(b.shape) << " by " << to_string(shape) << " along " << axis;
+    }
+}
+
+TEST(Movement, AnEmbeddingLargerThanTheScratchpadIsLookedUpInTiles) {
+    ModelBuilder m;
+    const Tensor table = random_floats(engine(), {500, 300}), indices = words({2, 97}, -500, 499);  // 600 KB, 194 rows of 1200 bytes
+    m.constant("table", table).input("indices", indices.shape, DType::i32).output("y");
+    m.node("Gather", {"table", "indices"}, {"y"});
+    CompileOptions options;
+    options.chip = preset("aurum-nano");
+    const RunResult result = compile_and_run(m.model, options, {{"indices", indices}});
+    EXPECT_TRUE(result.program.host_steps.empty());
+    const Tensor& y = result.tensors.at("y");
+    for (std::int64_t i = 0; i < 194; ++i)
+        for (std::int64_t c = 0; c < 300; ++c) {
+            const std::int64_t row = (indices.integer(i) + 500) % 500;
+            ASSERT_EQ(y.as<float>()[static_cast<std::size_t>(i * 300 + c)], table.as<float>()[static_cast<std::size_t>(row * 300 + c)]) << i << "," << c;
+        }
+}
+
+TEST(Movement, ManyScatteredConstantIndicesGoThroughOneList) {
+    Bench b({200, 40}, DType::f32, false);
+    std::vector<std::int64_t> indices;
+    for (int i = 0; i < 150; ++i) indices.push_back(draw(-200, 199));
+    b.m.constant("indices", integers(indices));
+    b.m.node("Gather", {"x", "indices"}, {"y"});
+    b.expect({150, 40}, [&](const Index& o) { return flat({(indices[static_cast<std::size_t>(o[0])] + 200) % 200, o[1]}, b.shape); }, "Gather");
+    EXPECT_LT(b.run().program.descriptors.size(), 40u);
+}
+
+TEST(Movement, ElementsByIndicesOfTheRunTime) {
+    for (const std::int64_t axis : {0, 1}) {
+        Bench b({9, 6}, DType::f32, axis == 1);
+        const Shape picked = axis == 0 ? Shape{4, 6} : Shape{9, 8};
+        const Tensor indices = words(picked, -b.shape[static_cast<std::size_t>(axis)], b.shape[static_cast<std::size_t>(axis)] - 1);
+        b.m.input("indices", picked, DType::i32);
+        attribute(b.m.node("GatherElements", {"x", "indices"}, {"y"}), "axis", axis);
+        CompileOptions options;
+        options.chip = preset("aurum-nano");
+        const RunResult result = compile_and_run(b.m.model, options, {{"given", b.given()}, {"indices", indices}});
+        const Tensor want = moved(b.x, picked, [&](Index o) {
+            const std::int64_t index = indices.integer(flat(o, picked)), n = b.shape[static_cast<std::size_t>(axis)];
+            o[static_cast<std::size_t>(axis)] = (index + n) % n;
+            return flat(o, b.shape);
+        });
+        EXPECT_TRUE(result.program.host_steps.empty());
+        EXPECT_TRUE(result.tensors.at("y").bytes == want.bytes) << "axis " << axis;
+    }
+}
+
+TEST(Movement, ACacheIsUpdatedAtRowsOfTheRunTime) {
+    for (const bool view : {false, true}) {
+        Bench b({30, 2, 16}, DType::f32, view, 16);
+        const Tensor indices = make_tensor<std::int32_t>(DType::i32, {3, 1}, std::vector<std::int32_t>{7, -1, 0});
+        const Tensor updates = random_tensor({3, 2, 16}, DType::f32);
+        b.m.input("indices", indices.shape, DType::i32).input("updates", updates.shape);
+        b.m.node("ScatterND", {"x", "indices", "updates"}, {"y"});
+        CompileOptions options;
+        options.chip = preset("aurum-nano");
+        const RunResult result = compile_and_run(b.m.model, options, {{"given", b.given()}, {"indices", indices}, {"updates", updates}});
+        Tensor want = b.x;
+        const std::int64_t rows[] = {7, 29, 0};
+        for (std::int64_t r = 0; r < 3; ++r)
+            std::copy_n(updates.bytes.begin() + r * 128, 128, want.bytes.begin() + rows[r] * 128);
+        EXPECT_TRUE(result.program.host_steps.empty());
+        EXPECT_TRUE(result.tensors.at("y").bytes == want.bytes);
+    }
+}
+
 TEST(Movement, TensorsLargerThanTheScratchpadArePermutedInTiles) {
     for (const DType type : {DType::i8, DType::f32}) {
         Bench b({70, 50, 61}, type, false);  // 213 KB and 854 KB through 64 KiB

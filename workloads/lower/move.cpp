@@ -46,21 +46,6 @@ double fill_value(const Lowering& l, NodeId id) {
     return static_cast<double>(node.real("value", 0.0f));
 }
 
-/// The result's layout after the input's: the maps' dimensions in the order in which the input's lie, new ones outermost.
-std::vector<int> perm_of_maps(const std::vector<IndexMap>& maps, const Operand& x) {
-    std::vector<std::vector<int>> dims(maps.size());
-    int at = 0;
-    for (std::size_t m = 0; m < maps.size(); ++m)
-        for (std::size_t d = 0; d < maps[m].extents.size(); ++d) dims[m].push_back(at++);
-    std::vector<int> perm;
-    for (std::size_t m = 0; m < maps.size(); ++m)
-        if (!maps[m].source) perm.insert(perm.end(), dims[m].begin(), dims[m].end());
-    for (const std::size_t d : memory_order(x.shape, x.strides).dims)
-        for (std::size_t m = 0; m < maps.size(); ++m)
-            if (maps[m].source == d) perm.insert(perm.end(), dims[m].begin(), dims[m].end());
-    return perm;
-}
-
 /// Positions in the result, in elements from its start, of a map's indices.
 std::vector<std::int64_t> places(const Shape& extents, const std::int64_t* strides) {
     std::vector<std::int64_t> to;
@@ -141,6 +126,20 @@ struct MappedMove {
 };
 
 }  // namespace
+
+std::vector<int> perm_of_maps(const std::vector<IndexMap>& maps, const Operand& x) {
+    std::vector<std::vector<int>> dims(maps.size());
+    int at = 0;
+    for (std::size_t m = 0; m < maps.size(); ++m)
+        for (std::size_t d = 0; d < maps[m].extents.size(); ++d) dims[m].push_back(at++);
+    std::vector<int> perm;
+    for (std::size_t m = 0; m < maps.size(); ++m)
+        if (!maps[m].source) perm.insert(perm.end(), dims[m].begin(), dims[m].end());
+    for (const std::size_t d : memory_order(x.shape, x.strides).dims)
+        for (std::size_t m = 0; m < maps.size(); ++m)
+            if (maps[m].source == d) perm.insert(perm.end(), dims[m].begin(), dims[m].end());
+    return perm;
+}
 
 void lower_mapped(Lowering& l, NodeId id) {
     const Node& node = l.graph.node(id);

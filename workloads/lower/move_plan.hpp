@@ -43,6 +43,10 @@ std::uint32_t element_bits(const Lowering& lowering, const Operand& out, const E
 std::int64_t emit_fill_box(Lowering& lowering, const Operand& out, std::int64_t offset, const Shape& extents, std::vector<std::int64_t> strides,
                            std::uint32_t pattern, std::int64_t step);
 
+struct IndexMap;
+/// The result's layout after the input's: the maps' dimensions in the order in which the input's lie, new ones outermost.
+std::vector<int> perm_of_maps(const std::vector<IndexMap>& maps, const Operand& x);
+
 std::vector<int> identity_perm(std::size_t rank);
 
 }  // namespace assay::workloads

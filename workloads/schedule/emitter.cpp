@@ -33,12 +33,19 @@ Touch external_touch(const Fields& f, bool write) {
     t.write = write;
     std::int64_t low = static_cast<std::int64_t>(f.ext_addr), high = low + f.run_bytes;
     for (std::size_t i = 0; i < f.count.size(); ++i) {
-        const std::int64_t reach = static_cast<std::int64_t>(f.count[i] - 1) * f.ext_stride[i];
+        const std::uint32_t rows = i == 0 && f.index_enable ? f.index_limit : f.count[i];  // an indexed transfer may touch any row
+        const std::int64_t reach = static_cast<std::int64_t>(rows - 1) * f.ext_stride[i];
         (reach < 0 ? low : high) += reach;
     }
     t.low = static_cast<std::uint64_t>(low);
     t.high = static_cast<std::uint64_t>(high);
     return t;
+}
+
+template <class Fields>
+void add_index_list(std::vector<Touch>& touches, const Fields& f) {
+    if (f.index_enable)
+        touches.push_back(local_touch(f.index_addr, false, 4, std::array{f.count[0]}, std::array{std::int64_t{4}}));
 }
 
 }  // namespace
@@ -93,7 +100,9 @@ void Emitter::push(Opcode opcode, Engine engine, const Fields& f, std::vector<To
 }
 
 void Emitter::emit(const LoadFields& f) {
-    push(Opcode::load, Engine::load, f, {local_touch(f.local_addr, true, f.run_bytes, f.count, f.local_stride), external_touch(f, false)});
+    std::vector<Touch> touches{local_touch(f.local_addr, true, f.run_bytes, f.count, f.local_stride), external_touch(f, false)};
+    add_index_list(touches, f);
+    push(Opcode::load, Engine::load, f, std::move(touches));
 }
 
 void Emitter::emit(const FillFields& f) {
@@ -101,8 +110,9 @@ void Emitter::emit(const FillFields& f) {
 }
 
 void Emitter::emit(const StoreFields& f) {
-    push(Opcode::store, Engine::store, f,
-         {local_touch(f.local_addr, false, f.run_bytes, f.count, f.local_stride), external_touch(f, true)});
+    std::vector<Touch> touches{local_touch(f.local_addr, false, f.run_bytes, f.count, f.local_stride), external_touch(f, true)};
+    add_index_list(touches, f);
+    push(Opcode::store, Engine::store, f, std::move(touches));
 }
 
 void Emitter::emit(const MatmulFields& f) {
