@@ -18,7 +18,10 @@ const std::unordered_map<std::string, Operator>& operators() {
     static const std::unordered_map<std::string, Operator> table = [] {
         std::unordered_map<std::string, Operator> all;
         for (const auto family : {unary_operators(), binary_operators(), cast_operators(), shape_operators(), move_operators(), control_operators(),
-                                  reduce_operators(), sort_operators(), gather_operators(), normalize_operators()})
+                                  reduce_operators(), sort_operators(), gather_operators(), normalize_operators(),
+                                  quantize_operators(), matrix_operators(), einsum_operators(), conv_operators(), pool_operators(),
+                                  recurrent_operators(), resize_operators(), grid_operators(), detection_operators(), signal_operators(),
+                                  attention_operators(), loss_operators()})
             for (const Operator& op : family) ASSAY_CHECK(all.try_emplace(op.name, op).second, "an operator belongs to one family");
         return all;
     }();

@@ -121,7 +121,8 @@ TEST(HostEvaluator, NodeVectorsOfOnnx) {
     std::cout << passed << " of " << all << " vectors right\n";
     if (!filter) {
         EXPECT_GE(all, 932);
-        EXPECT_GE(passed, 628);
+        // What is left: 6 random and 4 Dropout in training, 24 sequences and optionals, 12 of text, 7 of training, 3 that cut.
+        EXPECT_GE(passed, all - 56);
     }
 }
 
