@@ -1,6 +1,7 @@
 // Operators that move data against plain index loops, byte for byte: random shapes, types, layouts and parameters, from a fixed seed.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "model_builder.hpp"
@@ -364,6 +365,74 @@ TEST(Movement, ScatterWritesUpdatesOverACopy) {
                     updates.as<std::int32_t>()[static_cast<std::size_t>(3 * t + c)];
         EXPECT_TRUE(result.program.host_steps.empty());
         EXPECT_TRUE(result.tensors.at("y").bytes == want.bytes);
+    }
+}
+
+/// One axis of a resize in double: the input coordinate by the mode, then two or four neighbours clamped onto the border.
+double sampled(const std::function<double(std::int64_t)>& at, std::int64_t n, std::int64_t out, std::int64_t o, const std::string& transform, bool cubic) {
+    const double scale = static_cast<double>(out) / static_cast<double>(n);
+    const double x = transform == "asymmetric"      ? static_cast<double>(o) / scale
+                     : transform == "align_corners" ? (out > 1 ? static_cast<double>(o * (n - 1)) / static_cast<double>(out - 1) : 0)
+                                                    : (static_cast<double>(o) + 0.5) / scale - 0.5;
+    const auto f = static_cast<std::int64_t>(std::floor(x));
+    const double t = x - static_cast<double>(f), a = -0.75;
+    const auto v = [&](std::int64_t i) { return at(std::clamp<std::int64_t>(i, 0, n - 1)); };
+    if (!cubic) return (1 - t) * v(f) + t * v(f + 1);
+    double sum = 0;
+    for (std::int64_t k = -1; k <= 2; ++k) {
+        const double d = std::abs(t - static_cast<double>(k));
+        const double w = d <= 1 ? (a + 2) * d * d * d - (a + 3) * d * d + 1 : a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a;
+        sum += w * v(f + k);
+    }
+    return sum;
+}
+
+TEST(Interpolation, LinearAndCubicOfOneAndTwoAxes) {
+    const char* transforms[] = {"half_pixel", "align_corners", "asymmetric"};
+    for (int i = 0; i < 36; ++i) {
+        const bool cubic = i % 2 == 1, view = i % 3 == 2, large = i == 4 || i == 5;
+        const std::string transform = transforms[i / 2 % 3];
+        Bench b(large ? Shape{2, 70, 40, 30} : Shape{draw(1, 2), draw(1, 9), draw(2, 9), draw(2, 9)}, DType::f32, view);
+        Shape out = b.shape;
+        if (i % 4 != 3) out[2] = i % 5 == 0 ? 2 * b.shape[2] : draw(1, 22);
+        if (i % 4 != 2) out[3] = i % 5 == 0 ? 2 * b.shape[3] : draw(1, 22);
+        b.m.constant("sizes", integers(out));
+        auto& node = b.m.node("Resize", {"x", "", "", "sizes"}, {"y"});
+        attribute(node, "mode", cubic ? "cubic" : "linear");
+        attribute(node, "coordinate_transformation_mode", transform.c_str());
+        const RunResult result = b.run();
+        ASSERT_TRUE(result.program.host_steps.empty()) << result.program.host_steps[0].reason;
+        const Tensor& y = result.tensors.at("y");
+        ASSERT_EQ(y.shape, out);
+        Index o(4, 0);
+        for (std::int64_t e = 0, n = element_count(out); e < n; ++e) {
+            const double g = sampled([&](std::int64_t r) {
+                return sampled([&](std::int64_t c) { return b.x.value(flat({o[0], o[1], r, c}, b.shape)); }, b.shape[3], out[3], o[3], transform, cubic);
+            }, b.shape[2], out[2], o[2], transform, cubic);
+            // Weights of at most 1 in magnitude (cubic: their absolute sum is below 1.6), elements below 1: some roundings of 2^-24 each.
+            ASSERT_NEAR(y.value(e), g, (cubic ? 40 : 8) * 0x1p-24) << transform << (cubic ? " cubic " : " linear ") << to_string(b.shape) << " to " << to_string(out) << " at " << e;
+            for (std::size_t d = 4; d-- > 0 && ++o[d] == out[d];) o[d] = 0;
+        }
+    }
+}
+
+TEST(Interpolation, BetweenQuantisedTensorsRoundsOnce) {
+    Bench b({1, 5, 6, 7}, DType::u8, false);
+    b.m.scalar("s", 0.5f).zero_point("z", 20, DType::u8).constant("sizes", integers({1, 5, 12, 14}));
+    b.m.node("DequantizeLinear", {"x", "s", "z"}, {"f"});
+    attribute(b.m.node("Resize", {"f", "", "", "sizes"}, {"r"}), "mode", "linear");
+    b.m.node("QuantizeLinear", {"r", "s", "z"}, {"y"});
+    const RunResult result = b.run();
+    EXPECT_TRUE(result.program.host_steps.empty());
+    EXPECT_EQ(result.program.layers.size(), 1u);
+    const Tensor& y = result.tensors.at("y");
+    Index o(4, 0);
+    for (std::int64_t e = 0; e < y.count(); ++e) {
+        const double g = sampled([&](std::int64_t r) {
+            return sampled([&](std::int64_t c) { return b.x.value(flat({0, o[1], r, c}, b.shape)); }, 7, 14, o[3], "half_pixel", false);
+        }, 6, 12, o[2], "half_pixel", false);
+        ASSERT_NEAR(y.value(e), g, 0.5 + 1e-4) << e;  // quarters and sixteenths: exact in fp32, so only the rounding is left
+        for (std::size_t d = 4; d-- > 0 && ++o[d] == y.shape[d];) o[d] = 0;
     }
 }
 

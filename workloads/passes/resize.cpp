@@ -39,6 +39,7 @@ void apply_scales(NodeId id, Resize& r, const std::vector<std::size_t>& axes, co
         ResizeAxis& a = r.axes[axes[i]];
         if (!(scales[i] > 0) || scales[i] > 1e6) throw MalformedNode(id, fmt::format("scale {} is out of range; repair the model", scales[i]));
         a.scale = scales[i];
+        a.width = scales[i] * static_cast<double>(a.in);
         a.out = static_cast<std::int64_t>(std::floor(static_cast<float>(a.in) * static_cast<float>(scales[i])));  // as ONNX infers it
     }
 }
@@ -52,6 +53,7 @@ void apply_sizes(NodeId id, const Node& node, Resize& r, const std::vector<std::
         ResizeAxis& a = r.axes[axes[i]];
         if (sizes[i] < 1 || a.in < 1) throw MalformedNode(id, fmt::format("a size of {} from {}; repair the model", sizes[i], a.in));
         a.out = sizes[i];
+        a.width = static_cast<double>(sizes[i]);
         a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
         if (i == 0 || (policy == "not_larger" ? a.scale < common : a.scale > common)) common = a.scale;
     }
@@ -60,6 +62,7 @@ void apply_sizes(NodeId id, const Node& node, Resize& r, const std::vector<std::
         throw MalformedNode(id, fmt::format("keep_aspect_ratio_policy=\"{}\" is unknown; repair the model", policy));
     for (const std::size_t axis : axes) {
         r.axes[axis].scale = common;
+        r.axes[axis].width = common * static_cast<double>(r.axes[axis].in);
         r.axes[axis].out = static_cast<std::int64_t>(std::floor(common * static_cast<double>(r.axes[axis].in) + 0.5));
     }
 }
@@ -79,7 +82,7 @@ std::optional<Resize> resize_of(const Graph& graph, NodeId id) {
     r.exclude_outside = node.integer("exclude_outside", 0) != 0;
     r.antialias = node.integer("antialias", 0) != 0;
     r.extrapolation = static_cast<double>(node.real("extrapolation_value", 0.0f));
-    for (const std::int64_t n : x.shape) r.axes.push_back({n, n, 1.0, 0.0, 1.0});
+    for (const std::int64_t n : x.shape) r.axes.push_back({n, n, 1.0, static_cast<double>(n), 0.0, 1.0});
     std::vector<std::size_t> axes;
     for (const std::int64_t a : node.integers("axes")) axes.push_back(static_cast<std::size_t>(normal_axis(id, a, x.shape.size())));
     if (axes.empty())
@@ -111,12 +114,12 @@ double Resize::coordinate(std::size_t axis, std::int64_t index) const {
     if (transform == "asymmetric") return x / a.scale;
     if (transform == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
     if (transform == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0.0;
-    if (transform == "align_corners") return a.out > 1 ? x * (in - 1) / (out - 1) : 0.0;
+    if (transform == "align_corners") return a.width != 1 ? x * (in - 1) / (a.width - 1) : 0.0;
     if (transform == "tf_crop_and_resize")
-        return a.out > 1 ? a.roi_start * (in - 1) + x * (a.roi_end - a.roi_start) * (in - 1) / (out - 1)
+        return a.width != 1 ? a.roi_start * (in - 1) + x * (a.roi_end - a.roi_start) * (in - 1) / (a.width - 1)
                          : 0.5 * (a.roi_start + a.roi_end) * (in - 1);
     if (transform == "half_pixel_symmetric") {
-        const double adjustment = out / (a.scale * in);
+        const double adjustment = out / a.width;
         return in / 2 * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
     }
     return (x + 0.5) / a.scale - 0.5;  // half_pixel

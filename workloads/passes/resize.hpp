@@ -9,6 +9,7 @@ namespace assay::workloads {
 struct ResizeAxis {
     std::int64_t in = 1, out = 1;
     double scale = 1;
+    double width = 1;  ///< of the output before rounding: scale * in; align_corners and crops place the last index by it
     double roi_start = 0, roi_end = 1;
     bool resized() const { return in != out || scale != 1; }
 };
