@@ -16,24 +16,25 @@ namespace {
 
 constexpr std::int64_t kMostClasses = 1000;
 
-using Rules = std::map<int, LayerRule>;
-
 LayerRule rule_of(const simkernel::Layer& layer) {
     if (layer.precision == "host") return {"fp32", 0};
     return {layer.precision, layer.k_slab};
 }
 
-Rules rules_of(const simkernel::Program& program) {
-    Rules rules;
+LayerRules rules_of(const simkernel::Program& program, const Reference& reference) {
+    LayerRules rules;
     // A node that was taken apart runs in several layers: how its products are made is what counts.
     for (const simkernel::Layer& layer : program.layers)
-        for (const int node : layer.nodes)
-            if (layer.macs > 0 || !rules.contains(node)) rules[node] = rule_of(layer);
+        for (const int node : layer.nodes) {
+            if (node < 0 || node >= reference.node_count()) continue;
+            const std::string output = reference.node_output(node);
+            if (layer.macs > 0 || !rules.contains(output)) rules[output] = rule_of(layer);
+        }
     return rules;
 }
 
-Rules in_fp32(Rules rules) {
-    for (auto& [node, rule] : rules)
+LayerRules in_fp32(LayerRules rules) {
+    for (auto& [output, rule] : rules)
         if (rule.precision != "int8") rule = {"fp32", 0};
     return rules;
 }
@@ -52,7 +53,7 @@ struct Judge {
           computed(r.own ? Values{} : r.reference.run(r.inputs)),
           own(r.own ? *r.own : computed),
           golden(r.golden ? *r.golden : own),
-          emulation(r.reference.emulate(r.inputs, rules_of(r.program), {r.program.precision == "bf16" ? "bf16" : "bf16x3", 0})),
+          emulation(r.reference.emulate(r.inputs, rules_of(r.program, r.reference), {r.program.precision == "bf16" ? "bf16" : "bf16x3", 0})),
           internal(maker_of_internal()) {}
 
     std::uint64_t unwritten(const std::string& name) const {
@@ -210,7 +211,7 @@ bool Judge::classifier(const std::string& name) const {
 
 double Judge::fp32_level() const {
     const bool plain = run.program.precision != "bf16";  // the three-way split is fp32-grade: its emulation serves for both
-    const Values computed_fp32 = plain ? Values{} : run.reference.emulate(run.inputs, in_fp32(rules_of(run.program)), {"fp32", 0});
+    const Values computed_fp32 = plain ? Values{} : run.reference.emulate(run.inputs, in_fp32(rules_of(run.program, run.reference)), {"fp32", 0});
     const Values& fp32 = plain ? emulation : computed_fp32;
     double level = 0;
     for (const simkernel::Layer& layer : run.program.layers)

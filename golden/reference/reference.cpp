@@ -141,9 +141,14 @@ Reference::Reference(Reference&&) noexcept = default;
 
 int Reference::node_count() const { return graph_->proto.node_size(); }
 std::string Reference::node_label(int node) const { return graph_->label(node).substr(name_.size() + 2); }
+std::string Reference::node_output(int node) const {
+    for (const std::string& output : graph_->proto.node(node).output())
+        if (!output.empty()) return output;
+    return "";
+}
 bool Reference::has_value(const std::string& name) const { return graph_->producer.contains(name) || graph_->initialisers.contains(name); }
 
-Values Reference::run_mode(const std::map<std::string, Tensor>& inputs, Mode mode, const std::map<int, LayerRule>& rules,
+Values Reference::run_mode(const std::map<std::string, Tensor>& inputs, Mode mode, const LayerRules& rules,
                            const LayerRule& otherwise) const {
     Values values = graph_->initialisers;
     std::vector<std::string> problems;
@@ -165,7 +170,7 @@ Values Reference::run_mode(const std::map<std::string, Tensor>& inputs, Mode mod
     }
     if (!problems.empty()) throw Error(ErrorKind::bad_input, fmt::format("{}", fmt::join(problems, "\n")));
     for (int i = 0; i < node_count(); ++i) {
-        const auto rule = rules.find(i);
+        const auto rule = rules.find(node_output(i));
         const LayerRule& used = rule == rules.end() ? otherwise : rule->second;
         graph_->evaluate(i, values, {mode, matrix_rule(used.precision), used.k_slab});
     }
@@ -174,7 +179,7 @@ Values Reference::run_mode(const std::map<std::string, Tensor>& inputs, Mode mod
 
 Values Reference::run(const std::map<std::string, Tensor>& inputs) const { return run_mode(inputs, Mode::exact, {}, {"fp32", 0}); }
 
-Values Reference::emulate(const std::map<std::string, Tensor>& inputs, const std::map<int, LayerRule>& rules,
+Values Reference::emulate(const std::map<std::string, Tensor>& inputs, const LayerRules& rules,
                           const LayerRule& otherwise) const {
     return run_mode(inputs, Mode::emulate, rules, otherwise);
 }

@@ -27,6 +27,9 @@ struct LayerRule {
     std::int64_t k_slab = 0;  ///< channels of a slab of K; 0: all
 };
 
+/// Rules by the first output that a node names (Reference::node_output): names, not indices, so that values inside control flow have theirs.
+using LayerRules = std::map<std::string, LayerRule>;
+
 class Reference {
 public:
     /// Checks the graph and every operator at once. Throws Error(bad_input), a line for each problem: "model: node 'name' (Op-version):
@@ -39,6 +42,8 @@ public:
     const std::vector<std::string>& outputs() const { return outputs_; }
     int node_count() const;
     std::string node_label(int node) const;  ///< "node 'conv1' (Conv-11)"
+    /// The first output that node `node` names: the key of its LayerRule. Empty when it names none.
+    std::string node_output(int node) const;
     /// Non-finite weights and the like: the run goes on, the user should know.
     const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -48,7 +53,7 @@ public:
 
     /// The whole network in the chip's arithmetic, by golden's own emulation: fp32 after each operation, matrix products by the rule of
     /// their node (`otherwise` for nodes without one). The yardstick of global error.
-    Values emulate(const std::map<std::string, Tensor>& inputs, const std::map<int, LayerRule>& rules, const LayerRule& otherwise) const;
+    Values emulate(const std::map<std::string, Tensor>& inputs, const LayerRules& rules, const LayerRule& otherwise) const;
 
     /// One value from the tensors that the device fed into its layer: the nodes between `feeds` and `output` are evaluated, constants are
     /// the model's. The result carries err (and unrounded, unrounded_err when quantised). Mode is one of the bound modes.
@@ -60,7 +65,7 @@ public:
 
 private:
     struct Graph;
-    Values run_mode(const std::map<std::string, Tensor>& inputs, Mode mode, const std::map<int, LayerRule>& rules,
+    Values run_mode(const std::map<std::string, Tensor>& inputs, Mode mode, const LayerRules& rules,
                     const LayerRule& otherwise) const;
     std::shared_ptr<const onnx::ModelProto> model_;
     std::string name_;
