@@ -22,6 +22,7 @@ void setup_target(CLI::App& app, Command& chosen);
 void setup_doctor(CLI::App& app, Command& chosen);
 void setup_workload(CLI::App& app, Command& chosen);
 void setup_conformance(CLI::App& app, Command& chosen);
+void setup_generate(CLI::App& app, Command& chosen);
 
 /// Exit statuses (DESIGN §9).
 enum ExitStatus { kPass = 0, kFail = 1, kUsage = 2, kError = 3, kInconclusive = 4 };

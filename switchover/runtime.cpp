@@ -144,7 +144,9 @@ Status Runtime::load(const Job& job) {
     };
     for (const Constant& constant : program.constants) ASSAY_TRY(put(constant.addr, constant.bytes));
     for (const TensorSlot& slot : program.tensors) {
-        if (slot.role == Role::input) {
+        if (slot.role == Role::input && job.options.resident.contains(slot.name)) {
+            if (job.sanitizer) job.sanitizer->host_wrote(slot.addr.value, slot.bytes);
+        } else if (slot.role == Role::input) {
             const auto found = job.inputs.find(slot.name);
             if (found == job.inputs.end())
                 throw Error(ErrorKind::bad_input, fmt::format("input '{}' ({} {}) is missing; give it with --input", slot.name,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct RunOptions {
     bool trace = true;                             ///< retire records: cycles by layer and the Perfetto trace
     std::vector<simkernel::FaultSpec> faults;
     std::uint64_t deadline_cycles = 0;             ///< of one job; 0: derived from the size of the program
+    std::set<std::string> resident;                ///< inputs that device memory holds already, from the program before
     HostExecutor host;                             ///< needed by programs with host steps
 };
 

@@ -20,11 +20,19 @@ struct ModelSource {
     std::string sha256;  ///< of the file
 };
 
+/// Where a graph input or output must lie, for state that stays in device memory from one program to the next.
+struct Placement {
+    std::uint64_t addr = 0;  ///< below CompileOptions::reserved_bytes
+    std::vector<int> perm;   ///< of an input: as TensorSlot::perm; an output keeps the layout that suits its layer
+};
+
 struct CompileOptions {
     simkernel::ChipConfig chip;
     std::string precision = "native";           ///< fp32 matrix work: "native" (three-way bf16 split) or "bf16"
     std::map<std::string, std::int64_t> dims;   ///< dynamic dimensions by name
     std::map<std::string, Shape> input_shapes;  ///< shapes of graph inputs, as the user's tensors have them
+    std::uint64_t reserved_bytes = 0;           ///< device memory from 0 that the program leaves to placed tensors
+    std::map<std::string, Placement> placements;
     bool probes_all = true;                     ///< keep every intermediate tensor in HBM until the end
     std::vector<std::string> probes;            ///< tensors to keep when not all are
 };

@@ -85,6 +85,7 @@ Lowering::Lowering(const Graph& g, const CompileOptions& o)
     : graph(g),
       options(o),
       chip(o.chip),
+      next_((o.reserved_bytes + kHbmAlign - 1) / kHbmAlign * kHbmAlign),
       views_(static_cast<std::size_t>(g.value_count())),
       has_view_(static_cast<std::size_t>(g.value_count()), false),
       last_use_(o.probes_all ? std::vector<std::int64_t>{} : last_uses(g)) {}
@@ -215,7 +216,9 @@ void Lowering::place_input(ValueId id) {
     if (v.dynamic || element_count(v.shape) == 0 || !device_holds(v.dtype)) return place_on_host(id, std::nullopt);
     const std::size_t rank = graph.value(id).shape.size();
     std::vector<int> perm = identity(rank);
-    if ((rank == 3 || rank == 4) && wants_channels_last(graph, id, 6)) std::rotate(perm.begin() + 1, perm.begin() + 2, perm.end());
+    if (const auto placed = options.placements.find(v.name); placed != options.placements.end() && placed->second.perm.size() == rank)
+        perm = placed->second.perm;
+    else if ((rank == 3 || rank == 4) && wants_channels_last(graph, id, 6)) std::rotate(perm.begin() + 1, perm.begin() + 2, perm.end());
     materialize(-1, id, perm);
     program.tensors.back().role = simkernel::Role::input;
 }
@@ -231,7 +234,8 @@ const Operand& Lowering::materialize(NodeId id, ValueId value, std::vector<int> 
     slot.offset_128 = v.dtype == DType::u8;
     slot.internal = v.internal;
     slot.bytes = static_cast<std::uint64_t>(element_count(v.shape)) * simkernel::size_of(type);
-    slot.addr = {allocate(slot.bytes)};
+    const auto placed = options.placements.find(v.name);
+    slot.addr = {placed == options.placements.end() ? allocate(slot.bytes) : placed->second.addr};
     slot.role = v.is_output ? simkernel::Role::output : simkernel::Role::intermediate;
     addr_[value] = slot.addr.value;
     Operand view;

@@ -84,12 +84,12 @@ private:
     std::uint64_t allocate_fresh(std::uint64_t bytes);
     bool kept(ValueId value) const;
     Operand upload(NodeId id, ValueId value, bool narrow);
+    std::uint64_t next_ = 0;  ///< first byte that was never allocated
     std::vector<Operand> views_;
     std::vector<bool> has_view_;
     std::vector<ValueId> view_log_;                               ///< values in the order in which they got views
     std::map<ValueId, std::optional<std::size_t>> host_values_;  ///< in host memory: the step that made it, none for an input
     std::map<ValueId, std::uint64_t> addr_;  ///< device tensors and placed constants
-    std::uint64_t next_ = 0;
     std::vector<std::int64_t> last_use_;  ///< by value: topological position of its last reader, through views
     std::vector<Extent> free_;            ///< by address
     std::map<ValueId, Extent> releasable_;

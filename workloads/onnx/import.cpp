@@ -87,7 +87,8 @@ Shape bind_shape(const onnx::ValueInfoProto& info, const std::string& file, cons
                                 info.name(), d, name.empty() ? "" : " ('" + name + "')", wanted, extent));
             extent = wanted;
         }
-        if (extent <= 0)
+        // No elements is a size too when a tensor says so: the cache of a decoder before its first token.
+        if (extent < 0 || (extent == 0 && given == options.input_shapes.end()))
             bad(fmt::format("{}: input '{}' dimension {} ('{}') is dynamic and not bound; give --dim {}=SIZE or an input tensor", file,
                             info.name(), d, name, name.empty() ? "NAME" : name));
         if (!fixed && !name.empty()) bound[name] = extent;
