@@ -66,6 +66,30 @@ Outputs cast(const Node&);
 // quantize.cpp
 Outputs quantize_linear(const Node&);
 Outputs dequantize_linear(const Node&);
+// arrange.cpp
+Outputs split(const Node&);
+Outputs expand(const Node&);
+Outputs tile(const Node&);
+Outputs depth_to_space(const Node&);
+Outputs space_to_depth(const Node&);
+// compare.cpp
+Outputs equal(const Node&);
+Outputs greater(const Node&);
+Outputs less(const Node&);
+Outputs greater_or_equal(const Node&);
+Outputs less_or_equal(const Node&);
+Outputs where(const Node&);
+Outputs prelu(const Node&);
+// scatter.cpp
+Outputs scatter_nd(const Node&);
+// conv_transpose.cpp
+Outputs conv_transpose(const Node&);
+// resize.cpp
+Outputs resize(const Node&);  ///< and Upsample
+// recurrent.cpp
+Outputs rnn(const Node&);
+Outputs gru(const Node&);
+Outputs lstm(const Node&);
 // qlinear.cpp
 Outputs qlinear_conv(const Node&);
 Outputs qlinear_matmul(const Node&);
