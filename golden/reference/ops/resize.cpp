@@ -28,12 +28,14 @@ struct Axis {
 };
 
 double original(const Node& node, const Rule& rule, const Axis& a, std::int64_t at) {
-    const auto x = static_cast<double>(at), in = static_cast<double>(a.in), out = static_cast<double>(a.out);
+    // The specification's output length is the product before it is rounded down.
+    const auto x = static_cast<double>(at), in = static_cast<double>(a.in), out = static_cast<double>(a.out), length = a.scale * in;
     if (rule.coordinates == "half_pixel") return (x + 0.5) / a.scale - 0.5;
     if (rule.coordinates == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0.0;
-    if (rule.coordinates == "align_corners") return a.out == 1 ? 0.0 : x * (in - 1) / (out - 1);
+    if (rule.coordinates == "align_corners") return a.out == 1 ? 0.0 : x * (in - 1) / (length - 1);
+    if (rule.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
     if (rule.coordinates == "asymmetric") return x / a.scale;
-    if (rule.coordinates == "half_pixel_symmetric") return in / 2 * (1 - out / (a.scale * in)) + (x + 0.5) / a.scale - 0.5;
+    if (rule.coordinates == "half_pixel_symmetric") return in / 2 * (1 - out / length) + (x + 0.5) / a.scale - 0.5;
     if (rule.coordinates == "tf_crop_and_resize")
         return a.out > 1 ? a.roi_start * (in - 1) + x * (a.roi_end - a.roi_start) * (in - 1) / (out - 1) : 0.5 * (a.roi_start + a.roi_end) * (in - 1);
     node.fail(fmt::format("coordinate_transformation_mode=\"{}\" is not known", rule.coordinates));
