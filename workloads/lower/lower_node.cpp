@@ -20,6 +20,7 @@ void lower_node(Lowering& l, NodeId id) {
         {"Conv", lower_conv},        {"QLinearConv", lower_conv},       {"Gemm", lower_matmul},
         {"MatMul", lower_matmul},    {"QLinearMatMul", lower_matmul},   {"MaxPool", lower_pool},
         {"AveragePool", lower_pool}, {"GlobalAveragePool", lower_pool}, {"GlobalMaxPool", lower_pool},
+        {"LpPool", lower_pool},      {"GlobalLpPool", lower_pool},
         {"Softmax", lower_softmax},  {"Reshape", lower_move},           {"Flatten", lower_move},
         {"Squeeze", lower_move},     {"Unsqueeze", lower_move},         {"Identity", lower_move},
         {"Dropout", lower_move},     {"Transpose", lower_move},         {"Concat", lower_move},

@@ -24,6 +24,9 @@ struct PoolPlan {
     bool maximum = false;
     bool integer = false;                        ///< maximum of integers, without leaving them
     bool varying = false;                        ///< windows at the border hold fewer elements, and are divided by their own count
+    std::int64_t norm = 0;                       ///< Lp pooling: p, 1 or 2
+    std::array<std::int64_t, 2> counted_end{0, 0};  ///< padding past the end whose elements count, when padding counts at all
+    bool padding_counts = false;
     std::int64_t rows = 1, cols = 1, depth = 1;  ///< output tile
     std::int64_t in_rows() const { return (rows - 1) * w.stride[0] + w.reach(0); }
     std::int64_t in_cols() const { return (cols - 1) * w.stride[1] + w.reach(1); }
@@ -45,8 +48,15 @@ public:
             gather_.result = Expr::stream(0);
         } else {
             gather_.result = x_.quantization ? emit_dequantize(gather_, Expr::stream(0), *x_.quantization) : Expr::stream(0);
+            const Expr::Ref v = gather_.result;
+            if (p_.norm == 1) {
+                const Expr::Ref negative = gather_.op(Uop::sub_f32, Expr::imm(0.0f), v);
+                gather_.op(Uop::max_f32, v, negative);
+            }
+            if (p_.norm == 2) gather_.op(Uop::mul_f32, v, v);
             Expr::Ref y = Expr::stream(0);
-            if (!p_.maximum) {
+            if (p_.norm == 2) y = finish_.op(Uop::sqrt_f32, y);
+            if (!p_.maximum && p_.norm == 0) {
                 const auto count = static_cast<float>(p_.w.kernel[0] * p_.w.kernel[1]);
                 y = finish_.op(Uop::div_f32, y, p_.varying ? Expr::stream(1) : Expr::imm(count));
             }
@@ -62,14 +72,21 @@ public:
         for (std::int64_t n = 0; n < p_.batch; ++n)
             for (std::int64_t c = 0; c < p_.channels; c += p_.depth)
                 for (std::int64_t y = 0; y < p_.w.out[0]; y += p_.rows)
-                    for (std::int64_t x = 0; x < p_.w.out[1]; x += p_.cols) tile(n, c, y, x, step++);
+                    for (std::int64_t x = 0; x < p_.w.out[1]; x += p_.cols) {
+                        if (chunk_ < p_.w.kernel[0])
+                            step = window_in_parts(n, c, step);
+                        else
+                            tile(n, c, y, x, step++);
+                    }
     }
 
 private:
     std::uint64_t bytes(const PoolPlan& p) const {
         const auto pixels = static_cast<std::uint64_t>(p.rows * p.cols);
         const auto depth = static_cast<std::uint64_t>(p.depth);
-        std::uint64_t total = 2 * align_up(static_cast<std::uint64_t>(p.in_rows() * p.in_cols() * in_size_) * depth) +
+        const std::int64_t in_rows = chunk_ < p.w.kernel[0] ? chunk_ : p.in_rows();
+        std::uint64_t total = 2 * align_up(static_cast<std::uint64_t>(in_rows * p.in_cols() * in_size_) * depth) +
+                              (chunk_ < p.w.kernel[0] ? align_up(4 * depth) : 0) +
                               2 * align_up(pixels * depth * static_cast<std::uint64_t>(out_size_));
         if (!direct_) total += 2 * align_up(pixels * depth * 4);
         if (p.varying) total += 2 * align_up(pixels * 4);
@@ -83,7 +100,12 @@ private:
         const auto fits = [&](std::uint64_t budget) { return bytes(p_) <= budget; };
         const auto half = static_cast<std::uint64_t>(l_.chip.spm_bytes) / 2;
         const auto lanes = l_.chip.vpu_lanes;
+        chunk_ = p_.w.kernel[0];
         while (!fits(half) && p_.rows > 1) p_.rows = (p_.rows + 1) / 2;
+        // One window over the whole input, as a global pooling has: its rows go in parts, whose partial results are carried on.
+        const bool one = p_.w.out[0] * p_.w.out[1] == 1 && p_.w.dilation[0] == 1 && p_.w.in == p_.w.kernel;
+        while (one && !fits(half) && p_.depth > 4 * lanes) p_.depth = (p_.depth + 1) / 2;
+        while (one && !fits(half) && chunk_ > 1) chunk_ = (chunk_ + 1) / 2;
         while (!fits(half) && p_.depth > lanes) p_.depth = std::max(lanes, (p_.depth + 1) / 2);
         while (!fits(half) && p_.cols > 1) p_.cols = (p_.cols + 1) / 2;
         while (!fits(2 * half) && p_.depth > 1) p_.depth = (p_.depth + 1) / 2;
@@ -96,19 +118,21 @@ private:
             at += 2 * static_cast<std::uint32_t>(align_up(static_cast<std::uint64_t>(size)));
             return Ring(addr, (at - addr) / 2, 2);
         };
-        in_ = take(p_.in_rows() * p_.in_cols() * p_.depth * in_size_);
+        in_ = take((chunk_ < p_.w.kernel[0] ? chunk_ : p_.in_rows()) * p_.in_cols() * p_.depth * in_size_);
         result_ = take(p_.rows * p_.cols * p_.depth * out_size_);
         if (!direct_) sums_ = take(p_.rows * p_.cols * p_.depth * 4);
         if (p_.varying) counts_ = take(p_.rows * p_.cols * 4);
+        carried_ = at;
     }
 
     void place_counts() {
         std::vector<float> counts;
         const auto inside = [&](int d, std::int64_t o) {
             std::int64_t n = 0;
+            const std::int64_t before = p_.padding_counts ? p_.w.pad_begin[d] : 0, after = p_.padding_counts ? p_.counted_end[static_cast<std::size_t>(d)] : 0;
             for (std::int64_t k = 0; k < p_.w.kernel[d]; ++k) {
                 const std::int64_t i = o * p_.w.stride[d] + k * p_.w.dilation[d] - p_.w.pad_begin[d];
-                n += i >= 0 && i < p_.w.in[d];
+                n += i >= -before && i < p_.w.in[d] + after;
             }
             return n;
         };
@@ -144,6 +168,49 @@ private:
                   {{depth, s[3] * in_size_, in_size_}, {x2 - x1, s[2] * in_size_, pixel}, {y2 - y1, s[1] * in_size_, cols * pixel}});
     }
 
+    Reduction reduction() const {
+        Reduction r;
+        r.op = p_.integer ? Reduce::max_i32 : p_.maximum ? Reduce::max_f32 : Reduce::add_f32;
+        r.dims = 2;
+        return r;
+    }
+
+    /// The one window of a channel block, `chunk_` rows at a time, in the order of one reduction: its bits do not depend on the parts.
+    std::int64_t window_in_parts(std::int64_t n, std::int64_t c, std::int64_t step) {
+        const auto s = nhwc_strides(x_), o = nhwc_strides(out_);
+        const std::int64_t depth = std::min(p_.depth, p_.channels - c), pixel = depth * in_size_, cols = p_.w.in[1];
+        const auto stride = [](std::int64_t v) { return static_cast<std::int32_t>(v); };
+        result_.advance();
+        if (!direct_) sums_.advance();
+        const VectorOperand out{result_.addr(), l_.type_of(out_), {stride(out_size_)}};
+        const VectorOperand sums{direct_ ? 0 : sums_.addr(), Dtype::f32, {4}};
+        for (std::int64_t row = 0; row < p_.w.in[0]; row += chunk_, ++step) {
+            const std::int64_t rows = std::min(chunk_, p_.w.in[0] - row);
+            l_.emitter.at(Stage::load, step, in_.advance());
+            emit_load(l_.emitter, l_.addr_of(x_, n * s[0] + row * s[1] + c * s[3]), in_.addr(), static_cast<std::uint32_t>(in_size_),
+                      {{depth, s[3] * in_size_, in_size_}, {cols, s[2] * in_size_, pixel}, {rows, s[1] * in_size_, cols * pixel}});
+            in_.use(step);
+            l_.emitter.at(Stage::compute, step);
+            VectorShape shape;
+            shape.count = {static_cast<std::uint32_t>(depth), static_cast<std::uint32_t>(cols), static_cast<std::uint32_t>(rows), 1, 1};
+            Reduction r = reduction();
+            if (row > 0) r.carry_in = carried_;
+            r.carry_out = row + rows < p_.w.in[0];
+            VectorOperand to = r.carry_out ? VectorOperand{carried_, direct_ ? l_.type_of(out_) : Dtype::f32, {}} : direct_ ? out : sums;
+            emit_expr(l_.emitter, gather_, shape, {{in_.addr(), l_.type_of(x_), {stride(in_size_), stride(pixel), stride(cols * pixel)}}}, to, 0, r);
+        }
+        --step;
+        if (!direct_) {
+            VectorShape flat;
+            flat.count[0] = static_cast<std::uint32_t>(depth);
+            emit_expr(l_.emitter, finish_, flat, {sums}, out, sums_.addr());
+        }
+        l_.emitter.at(Stage::store, step);
+        emit_store(l_.emitter, l_.addr_of(out_, n * o[0] + c * o[3]), result_.addr(), static_cast<std::uint32_t>(out_size_),
+                   {{depth, o[3] * out_size_, out_size_}});
+        return step + 1;
+    }
+
     void tile(std::int64_t n, std::int64_t c, std::int64_t y, std::int64_t x, std::int64_t step) {
         PoolPlan t = p_;
         t.rows = std::min(p_.rows, p_.w.out[0] - y);
@@ -174,13 +241,12 @@ private:
             const auto size = static_cast<std::int64_t>(simkernel::size_of(type));
             return VectorOperand{addr, type, {i32(size), 0, 0, i32(depth * size), i32(t.cols * depth * size)}};
         };
-        const Reduction reduction{p_.integer ? Reduce::max_i32 : p_.maximum ? Reduce::max_f32 : Reduce::add_f32, false, 2};
         const VectorOperand out = packed(result_.addr(), l_.type_of(out_));
         if (direct_) {
-            emit_expr(l_.emitter, gather_, shape, {in}, out, 0, reduction);
+            emit_expr(l_.emitter, gather_, shape, {in}, out, 0, reduction());
         } else {
             const VectorOperand sums = packed(sums_.addr(), Dtype::f32);
-            emit_expr(l_.emitter, gather_, shape, {in}, sums, 0, reduction);
+            emit_expr(l_.emitter, gather_, shape, {in}, sums, 0, reduction());
             VectorShape flat;
             flat.count = {shape.count[0], shape.count[3], shape.count[4], 1, 1};
             const auto squeeze = [](VectorOperand v) {
@@ -210,6 +276,8 @@ private:
     bool direct_ = false;
     Ring in_, result_, sums_, counts_;
     std::uint64_t counts_addr_ = 0;
+    std::int64_t chunk_ = 1;  ///< rows of the window at a time
+    std::uint32_t carried_ = 0;
 };
 
 }  // namespace
@@ -230,17 +298,24 @@ void lower_pool(Lowering& l, NodeId id) {
     p.batch = x.shape[0];
     p.channels = x.shape[1];
     p.maximum = node.op.ends_with("MaxPool");
+    if (node.op.ends_with("LpPool")) {
+        p.norm = node.integer("p", 2);
+        if (p.norm != 1 && p.norm != 2) throw NodeError(id, fmt::format("p = {} has no instruction; use 1 or 2", p.norm));
+    }
     const bool raw = l.type_of(x) != Dtype::f32 && !x.quantization;
     if (raw && (!p.maximum || l.type_of(x) != Dtype::i8))
         throw NodeError(id, fmt::format("pooling of {} is not supported; use float32 or dequantise first",
                                         name_of(l.graph.value(node.inputs[0]).dtype)));
     p.integer = p.maximum && (raw || (x.quantization && tail.quantization == x.quantization && tail.activations.empty()));
     const bool padded = p.w.pad_begin[0] || p.w.pad_begin[1] || p.w.pad_end[0] || p.w.pad_end[1];
-    if (!p.maximum && padded) {
-        const bool include = node.integer("count_include_pad", 0) != 0;
-        if (include && p.w.ceil_extended)
-            throw NodeError(id, "count_include_pad=1 with ceil_mode=1 is not supported; use ceil_mode=0 and pads");
-        p.varying = !include;
+    if (p.norm == 0 && !p.maximum && padded) {
+        // With count_include_pad the given padding counts, and what ceil_mode adds past it does not.
+        p.padding_counts = node.integer("count_include_pad", 0) != 0;
+        p.varying = !p.padding_counts || p.w.ceil_extended;
+        const auto pads = node.integers("pads");
+        for (std::size_t i = 0; i < spatial.size() && pads.size() == 2 * spatial.size(); ++i)
+            p.counted_end[i + 2 - spatial.size()] = pads[spatial.size() + i];
+        if (!node.has("pads")) p.counted_end = p.w.ceil_extended ? std::array<std::int64_t, 2>{0, 0} : p.w.pad_end;
     }
     std::vector<int> perm{0, 2, 1};
     if (x.shape.size() == 4) perm = {0, 2, 3, 1};

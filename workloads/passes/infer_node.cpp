@@ -272,6 +272,8 @@ const std::map<std::string, std::function<void(const Context&)>>& rules() {
         {"AveragePool", pool},
         {"GlobalAveragePool", global_pool},
         {"GlobalMaxPool", global_pool},
+        {"LpPool", pool},
+        {"GlobalLpPool", global_pool},
         {"Reshape", reshape},
         {"Flatten", flatten},
         {"Transpose", transpose},

@@ -134,7 +134,14 @@ void Emitter::emit(const VectorFields& f) {
             touches.push_back(local_touch(f.in_addr[i], false, simkernel::size_of(static_cast<Dtype>(f.in_type[i])), f.count, *strides[i]));
     std::array<std::uint32_t, 5> counts = f.count;
     for (unsigned d = 1; d <= f.reduce_dims; ++d) counts[d] = 1;
-    touches.push_back(local_touch(f.out_addr, true, simkernel::size_of(static_cast<Dtype>(f.out_type)), counts, f.out_stride));
+    if (f.carry_in) {
+        std::uint64_t groups = 1;
+        for (unsigned d = f.reduce_dims + 1; d < 5; ++d) groups *= f.count[d];
+        touches.push_back(local_touch(f.in_addr[2], false, 4 * groups * f.count[0], std::array<std::uint32_t, 0>{}, std::array<std::int32_t, 0>{}));
+    }
+    // Partials of a group lie side by side: no more than there are elements of dimension 0.
+    const std::uint64_t size = f.carry_out ? std::uint64_t{4} * f.count[0] : simkernel::size_of(static_cast<Dtype>(f.out_type));
+    touches.push_back(local_touch(f.out_addr, true, size, counts, f.out_stride));
     push(Opcode::vector, Engine::vector, f, std::move(touches));
 }
 

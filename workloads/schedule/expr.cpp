@@ -150,6 +150,12 @@ void emit_expr(Emitter& emitter, const Expr& source, const VectorShape& shape, c
             f.reduce = static_cast<std::uint32_t>(reduction.op);
             f.reduce_lanes = reduction.lanes;
             f.reduce_dims = reduction.dims;
+            if (reduction.carry_in) {
+                ASSAY_CHECK(needs.streams.size() < 3, "carried partials take the place of the third stream");
+                f.carry_in = 1;
+                f.in_addr[2] = *reduction.carry_in;
+            }
+            f.carry_out = reduction.carry_out;
         } else {
             f.out_addr = temp;
             f.out_type = static_cast<std::uint32_t>(type_of(expr.ops()[end - 1].uop));

@@ -2,6 +2,7 @@
 // Elementwise expressions, and their division into vector descriptors: 15 micro-operations, 8 immediates and 3 streams each.
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "aurum_contract.hpp"
@@ -53,6 +54,8 @@ struct Reduction {
     simkernel::Reduce op = simkernel::Reduce::none;
     bool lanes = false;
     std::uint32_t dims = 0;
+    std::optional<std::uint32_t> carry_in{};  ///< where the partials of the part before lie; the expression then reads two streams at most
+    bool carry_out = false;                 ///< write partials (4 bytes each) instead of the result
 };
 
 /// The ops [begin, end) of an expression that one descriptor computes.
