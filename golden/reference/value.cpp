@@ -29,14 +29,17 @@ void store(const Value& value, Tensor& out) {
 }  // namespace
 
 Value::Value(DType type, Shape dims) : dtype(type), shape(std::move(dims)) {
-    const std::int64_t elements = element_count(shape);
-    if (elements > kMaxElements)
+    check_size(shape);
+    if (floating())
+        f.resize(static_cast<std::size_t>(element_count(shape)));
+    else
+        n.resize(static_cast<std::size_t>(element_count(shape)));
+}
+
+void check_size(const Shape& shape) {
+    if (const std::int64_t elements = element_count(shape); elements > kMaxElements)
         throw Error(ErrorKind::bad_input, fmt::format("a tensor of shape {} has {} elements, the reference holds at most {}",
                                                       to_string(shape), elements, kMaxElements));
-    if (floating())
-        f.resize(static_cast<std::size_t>(elements));
-    else
-        n.resize(static_cast<std::size_t>(elements));
 }
 
 void Value::set(std::int64_t i, double v) {
@@ -204,6 +207,7 @@ std::vector<std::int64_t> broadcast_index(const Shape& from, const Shape& to) {
     std::vector<std::int64_t> step(to.size(), 0);
     for (std::size_t i = 0; i < from.size(); ++i)
         if (from[i] != 1) step[to.size() - from.size() + i] = from_strides[i];
+    check_size(to);
     std::vector<std::int64_t> index(static_cast<std::size_t>(element_count(to)));
     std::vector<std::int64_t> at(to.size(), 0);
     std::int64_t offset = 0;

@@ -49,6 +49,9 @@ std::int64_t wrap(DType type, std::int64_t value);
 std::int64_t lowest(DType type);
 std::int64_t highest(DType type);
 
+/// Throws Error(bad_input) when a tensor of this shape could not be held (past 2^30 elements): asked before an index of it is made.
+void check_size(const Shape& shape);
+
 /// NumPy broadcasting; throws Error(bad_input) when the shapes do not fit.
 Shape broadcast(const Shape& a, const Shape& b);
 /// For each element of `to`, the element of `from` that broadcasting repeats there.

@@ -1,4 +1,4 @@
-// Equal, Greater, Less, GreaterOrEqual, LessOrEqual, Where and PRelu. Where the chip's operands may lie on either side, both answers are honest.
+// Equal, Greater, Less, GreaterOrEqual, LessOrEqual and PRelu. Where the chip's operands may lie on either side, both answers are honest.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -50,29 +50,6 @@ Outputs greater_or_equal(const Node& node) {
 }
 Outputs less_or_equal(const Node& node) {
     return compare(node, [](auto a, auto b) { return a <= b; });
-}
-
-Outputs where(const Node& node) {
-    const Value &condition = node.in(0), &x = node.in(1), &z = node.in(2);
-    if (condition.dtype != DType::boolean || x.dtype != z.dtype)
-        node.fail(fmt::format("a condition of {} and branches of {} and {}", name_of(condition.dtype), name_of(x.dtype), name_of(z.dtype)));
-    const Shape shape = broadcast_of(node, broadcast_of(node, condition.shape, x.shape), z.shape);
-    const auto ic = broadcast_index(condition.shape, shape), ix = broadcast_index(x.shape, shape), iz = broadcast_index(z.shape, shape);
-    Value y(x.dtype, shape);
-    const bool errors = !x.err.empty() || !z.err.empty() || !condition.err.empty();
-    if (errors) y.err.assign(ic.size(), 0.0);
-    for (std::size_t i = 0; i < ic.size(); ++i) {
-        const bool first = condition.n[static_cast<std::size_t>(ic[i])] != 0;
-        const Value& from = first ? x : z;
-        const std::int64_t at = first ? ix[i] : iz[i];
-        if (y.floating()) y.f[i] = from.f[static_cast<std::size_t>(at)];
-        else y.n[i] = from.n[static_cast<std::size_t>(at)];
-        if (!errors) continue;
-        y.err[i] = from.error(at);
-        if (condition.error(ic[i]) > 0)  // either branch is honest
-            y.err[i] = std::max(x.error(ix[i]), z.error(iz[i])) + std::fabs(x.at(ix[i]) - z.at(iz[i]));
-    }
-    return {std::move(y)};
 }
 
 Outputs prelu(const Node& node) {

@@ -57,6 +57,61 @@ Outputs shape(const Node& node) {
     return {std::move(y)};
 }
 
+Outputs size(const Node& node) {
+    Value y(DType::i64, {});
+    y.n[0] = node.in(0).count();
+    return {std::move(y)};
+}
+
+Outputs range(const Node& node) {
+    const Value& start = node.in(0);
+    for (std::size_t i = 0; i < 3; ++i)
+        if (node.in(i).dtype != start.dtype || node.in(i).count() != 1) node.fail("start, limit and delta must be scalars of one type");
+    const double a = node.scalar(0), step = node.scalar(2);
+    if (step == 0 || !std::isfinite(step)) node.fail("delta must be finite and not 0");
+    double count = 0;
+    if (start.floating()) {
+        count = std::ceil((node.scalar(1) - a) / step);
+    } else {
+        const std::int64_t from = start.n[0], to = node.in(1).n[0], by = node.in(2).n[0];
+        // The distance as an unsigned number: it may be longer than int64.
+        const std::uint64_t distance = by > 0 ? static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from)
+                                              : static_cast<std::uint64_t>(from) - static_cast<std::uint64_t>(to);
+        const std::uint64_t stride = by > 0 ? static_cast<std::uint64_t>(by) : 0 - static_cast<std::uint64_t>(by);
+        if (by > 0 ? to > from : to < from) count = static_cast<double>((distance - 1) / stride) + 1;
+    }
+    if (!(count > 0)) count = 0;
+    if (count > 0x1p31) node.fail(fmt::format("from {} to {} by {} makes too many elements", a, node.scalar(1), step));
+    Value y(start.dtype, {static_cast<std::int64_t>(count)});
+    const Numerics& num = node.numerics();
+    for (std::int64_t i = 0; i < y.count(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        if (y.floating())
+            y.f[at] = num.round(a + num.round(static_cast<double>(i) * step));
+        else
+            y.n[at] = wrap(y.dtype, start.n[0] + i * node.in(2).n[0]);
+    }
+    if (node.bounds() && y.floating()) {
+        y.err.resize(y.f.size());
+        // Product and sum round once each; or each element is the one before plus delta, i sums of at most the largest magnitude.
+        for (std::size_t i = 0; i < y.err.size(); ++i)
+            y.err[i] = start.error(0) + static_cast<double>(i) * (node.in(2).error(0) + rounding(std::max(std::fabs(a), std::fabs(y.f[i]))));
+    }
+    return {std::move(y)};
+}
+
+Outputs eye_like(const Node& node) {
+    const Value& x = node.in(0);
+    if (x.rank() != 2) node.fail(fmt::format("input of shape {} is no matrix", to_string(x.shape)));
+    DType type = x.dtype;
+    if (node.attribute("dtype")) type = dtype_from_onnx(static_cast<int>(node.integer("dtype", 0)), "attribute 'dtype'");
+    const std::int64_t k = node.integer("k", 0);
+    Value y(type, x.shape);
+    if (k <= -x.shape[0] || k >= x.shape[1]) return {std::move(y)};
+    for (std::int64_t row = std::max<std::int64_t>(0, -k); row < x.shape[0] && row + k < x.shape[1]; ++row) y.set(row * x.shape[1] + row + k, 1);
+    return {std::move(y)};
+}
+
 Outputs cast(const Node& node) {
     const Value& x = node.in(0);
     DType to = DType::f32;

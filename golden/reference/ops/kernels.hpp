@@ -58,30 +58,45 @@ Outputs concat(const Node&);
 Outputs slice(const Node&);
 Outputs gather(const Node&);
 Outputs pad(const Node&);
-// constant.cpp
-Outputs constant(const Node&);
-Outputs constant_of_shape(const Node&);
-Outputs shape(const Node&);
-Outputs cast(const Node&);
-// quantize.cpp
-Outputs quantize_linear(const Node&);
-Outputs dequantize_linear(const Node&);
 // arrange.cpp
 Outputs split(const Node&);
 Outputs expand(const Node&);
 Outputs tile(const Node&);
 Outputs depth_to_space(const Node&);
 Outputs space_to_depth(const Node&);
+Outputs trilu(const Node&);
+Outputs center_crop_pad(const Node&);
+Outputs reverse_sequence(const Node&);
+// select.cpp
+Outputs gather_elements(const Node&);
+Outputs gather_nd(const Node&);
+Outputs compress(const Node&);
+Outputs non_zero(const Node&);
+Outputs unique(const Node&);
+Outputs one_hot(const Node&);
+Outputs where(const Node&);
+// scatter.cpp
+Outputs scatter_nd(const Node&);
+Outputs scatter_elements(const Node&);
+Outputs col2im(const Node&);
+// constant.cpp
+Outputs constant(const Node&);
+Outputs constant_of_shape(const Node&);
+Outputs shape(const Node&);
+Outputs size(const Node&);
+Outputs range(const Node&);
+Outputs eye_like(const Node&);
+Outputs cast(const Node&);
+// quantize.cpp
+Outputs quantize_linear(const Node&);
+Outputs dequantize_linear(const Node&);
 // compare.cpp
 Outputs equal(const Node&);
 Outputs greater(const Node&);
 Outputs less(const Node&);
 Outputs greater_or_equal(const Node&);
 Outputs less_or_equal(const Node&);
-Outputs where(const Node&);
 Outputs prelu(const Node&);
-// scatter.cpp
-Outputs scatter_nd(const Node&);
 // conv_transpose.cpp
 Outputs conv_transpose(const Node&);
 // resize.cpp

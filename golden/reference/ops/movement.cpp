@@ -5,24 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "golden/reference/ops/indexing.hpp"
 #include "golden/reference/ops/kernels.hpp"
 
 namespace assay::golden::ops {
-namespace {
-
-/// Calls source(coordinates) for each output element in order and collects the answers.
-template <class Source>
-std::vector<std::int64_t> index_of(const Shape& shape, Source source) {
-    std::vector<std::int64_t> index(static_cast<std::size_t>(element_count(shape))), at(shape.size(), 0);
-    for (auto& i : index) {
-        i = source(at);
-        for (std::size_t d = shape.size(); d-- > 0 && ++at[d] == shape[d];) at[d] = 0;
-    }
-    return index;
-}
-
-}  // namespace
-
 Outputs transpose(const Node& node) {
     const Value& x = node.in(0);
     std::vector<std::int64_t> perm(x.shape.size());
@@ -155,23 +141,28 @@ Outputs gather(const Node& node) {
     shape.insert(shape.end(), x.shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.shape.end());
     const std::int64_t outer = element_count(Shape(x.shape.begin(), x.shape.begin() + static_cast<std::ptrdiff_t>(axis)));
     const std::int64_t inner = element_count(Shape(x.shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.shape.end()));
+    check_size(shape);
     std::vector<std::int64_t> index;
+    index.reserve(static_cast<std::size_t>(element_count(shape)));
     for (std::int64_t o = 0; o < outer; ++o)
         for (const std::int64_t p : positions)
             for (std::int64_t i = 0; i < inner; ++i) index.push_back((o * dim + (p < 0 ? p + dim : p)) * inner + i);
-    return {x.gather(index, shape)};
+    Value y = x.gather(index, shape);
+    if (uncertain(indices)) unbounded(y);
+    return {std::move(y)};
 }
 
 Outputs pad(const Node& node) {
     const Value& x = node.in(0);
     const std::string mode = node.text("mode", "constant");
-    if (mode != "constant" && mode != "edge" && mode != "reflect")
-        node.fail(fmt::format("mode=\"{}\" is not supported; use constant, edge or reflect", mode));
+    const bool wrap = mode == "wrap" && node.version() >= 19;
+    if (mode != "constant" && mode != "edge" && mode != "reflect" && !wrap)
+        node.fail(fmt::format("mode=\"{}\" is not known; use constant, edge, reflect or, since Pad-19, wrap", mode));
     std::vector<std::int64_t> pads, axes(x.shape.size());
     std::iota(axes.begin(), axes.end(), 0);
     double fill = 0;
     if (node.version() < 11) {
-        pads = node.integers("pads").value_or(std::vector<std::int64_t>{});
+        pads = node.integers(node.version() < 2 ? "paddings" : "pads").value_or(std::vector<std::int64_t>{});
         fill = node.real("value", 0.0f);
     } else {
         pads = node.integers(1);
@@ -188,8 +179,8 @@ Outputs pad(const Node& node) {
         shape[d] += pads[i] + pads[axes.size() + i];
         if (shape[d] < 0) node.fail(fmt::format("pads leave dimension {} with {} elements", d, shape[d]));
         const std::int64_t most = std::max(pads[i], pads[axes.size() + i]);
-        if (mode != "constant" && most > 0 && (x.shape[d] == 0 || (mode == "reflect" && most >= x.shape[d])))
-            node.fail(fmt::format("{} pads of dimension {} need more than its {} elements", mode, d, x.shape[d]));
+        if (mode != "constant" && most > 0 && x.shape[d] == 0)
+            node.fail(fmt::format("mode=\"{}\" pads dimension {}, which has no elements", mode, d));
     }
     Value limit(x.dtype, shape);  // refuses an absurd size before the index is made
     const auto strides = strides_of(x.shape);
@@ -200,7 +191,15 @@ Outputs pad(const Node& node) {
             const std::int64_t dim = x.shape[d];
             if (p < 0 || p >= dim) {
                 if (mode == "constant") return std::int64_t{-1};
-                p = mode == "edge" ? std::clamp<std::int64_t>(p, 0, dim - 1) : p < 0 ? -p : 2 * (dim - 1) - p;
+                if (mode == "edge") {
+                    p = std::clamp<std::int64_t>(p, 0, dim - 1);
+                } else if (wrap) {
+                    p = (p % dim + dim) % dim;
+                } else {  // reflected at both ends, again and again where the pad is longer than the dimension
+                    const std::int64_t period = std::max<std::int64_t>(1, 2 * (dim - 1));
+                    p = (p % period + period) % period;
+                    if (p >= dim) p = period - p;
+                }
             }
             from += p * strides[d];
         }
