@@ -20,6 +20,7 @@ void setup_compare(CLI::App& app, Command& chosen);
 void setup_chip(CLI::App& app, Command& chosen);
 void setup_target(CLI::App& app, Command& chosen);
 void setup_doctor(CLI::App& app, Command& chosen);
+void setup_sweep(CLI::App& app, Command& chosen);
 void setup_workload(CLI::App& app, Command& chosen);
 void setup_conformance(CLI::App& app, Command& chosen);
 void setup_generate(CLI::App& app, Command& chosen);

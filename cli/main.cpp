@@ -41,7 +41,8 @@ int main(int argc, char** argv) {
     assay::cli::Command chosen;
     try {
         using namespace assay::cli;
-        for (auto* setup : {&setup_demo, &setup_run, &setup_compile, &setup_check, &setup_golden, &setup_compare, &setup_chip, &setup_target, &setup_workload, &setup_doctor, &setup_conformance, &setup_generate})
+        for (auto* setup : {&setup_demo, &setup_run, &setup_compile, &setup_check, &setup_golden, &setup_compare, &setup_chip, &setup_target, &setup_workload, &setup_doctor, &setup_conformance, &setup_generate,
+                            &setup_sweep})
             setup(app, chosen);
         app.parse(argc, argv);
         return chosen();

@@ -56,6 +56,8 @@ void read_table(const toml::table& table, const std::string& prefix, const std::
     }
 }
 
+}  // namespace
+
 std::vector<fs::path> config_folders() {
     std::vector<fs::path> folders;
     if (const char* folder = std::getenv("ASSAY_CONFIG_DIR")) folders.emplace_back(folder);
@@ -65,8 +67,6 @@ std::vector<fs::path> config_folders() {
     folders.emplace_back(ASSAY_SOURCE_CONFIGS);
     return folders;
 }
-
-}  // namespace
 
 ChipConfig parse_chip_config(std::string_view text, const std::string& where) {
     ChipConfig config;

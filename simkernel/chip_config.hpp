@@ -17,6 +17,8 @@ ChipConfig parse_chip_config(std::string_view toml, const std::string& where);
 /// A preset by name ("aurum-edge", searched in ASSAY_CONFIG_DIR, beside the program and in the source tree) or by path (ends in .toml).
 ChipConfig find_chip_config(const std::string& name_or_path);
 std::vector<std::string> preset_names();
+/// Where presets and other configuration are looked for, in this order: ASSAY_CONFIG_DIR, beside the program, the source tree.
+std::vector<std::filesystem::path> config_folders();
 
 /// Applies "key=value" (any chip parameter). Throws Error(usage) naming the key and its range.
 void set_parameter(ChipConfig& config, std::string_view assignment);
