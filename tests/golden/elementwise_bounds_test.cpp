@@ -26,7 +26,7 @@ class UnaryBound : public ::testing::TestWithParam<Unary> {};
 TEST_P(UnaryBound, HoldsTheFloatEvaluationAndNotARelativeErrorOf2ToTheMinus14) {
     const auto& [op, device, low, high] = GetParam();
     const Tensor x = random_floats({2000}, 7, low, high);
-    const Reference reference(ModelBuilder().input("x", DType::f32, {2000}).node(op, {"x"}, "y").output("y").build());
+    const Reference reference(ModelBuilder(24).input("x", DType::f32, {2000}).node(op, {"x"}, "y").output("y").build());
     Tensor y = x;
     for (float& v : y.as<float>()) v = device(v);
     const LocalQuestion question{reference, "y", {{"x", x}}, {"fp32", 0}};
@@ -51,6 +51,21 @@ INSTANTIATE_TEST_SUITE_P(
                             -9, 9},
                       Unary{"Tanh", [](float x) { return 1 + -2 / (1 + exp_by_exp2(2 * x)); }, -9, 9},
                       Unary{"Sqrt", [](float x) { return std::sqrt(x); }, 0, 1000},
+                      Unary{"Log", [](float x) { return std::log2(x) * 0.693147182f; }, 0.001f, 900},
+                      Unary{"Erf", [](float x) { return static_cast<float>(std::erf(static_cast<double>(x))); }, 0.01f, 3},
+                      Unary{"Reciprocal", [](float x) { return 1 / x; }, 0.01f, 50},
+                      Unary{"Atan", [](float x) { return std::atan(x); }, 0.01f, 50},
+                      Unary{"Asinh", [](float x) { return static_cast<float>(std::asinh(static_cast<double>(x))); }, 0.01f, 50},
+                      Unary{"Cosh", [](float x) { return static_cast<float>(std::cosh(static_cast<double>(x))); }, -5, 5},
+                      Unary{"Elu", [](float x) { return x < 0 ? std::expm1(x) : x; }, -5, 5},
+                      Unary{"Selu", [](float x) { return 1.05070102f * (x < 0 ? 1.67326319f * std::expm1(x) : x); }, -5, 5},
+                      Unary{"Celu", [](float x) { return x < 0 ? std::expm1(x) : x; }, -5, 5},
+                      Unary{"Gelu",
+                            [](float x) { return 0.5f * x * (1 + static_cast<float>(std::erf(static_cast<double>(x * 0.707106769f)))); },
+                            0.1f, 6},
+                      Unary{"Swish", [](float x) { return x * (1 / (1 + exp_by_exp2(-x))); }, -10, 10},
+                      Unary{"Softplus", [](float x) { return std::max(x, 0.0f) + std::log1p(exp_by_exp2(-std::fabs(x))); }, -10, 10},
+                      Unary{"Softsign", [](float x) { return x / (1 + std::fabs(x)); }, -10, 10},
                       Unary{"HardSigmoid", [](float x) { return std::min(1.0f, std::max(0.0f, 0.2f * x + 0.5f)); }, -2.4f, 4},
                       Unary{"LeakyRelu", [](float x) { return x < 0 ? 0.01f * x : x; }, -5, 5}),
     [](const auto& instance) { return std::string(instance.param.op) + std::to_string(instance.index); });
@@ -94,6 +109,40 @@ TEST(FusedBound, ErrorsTravelThroughTheNodesOfALayer) {
     EXPECT_EQ(honest.verdict, Verdict::pass) << honest.reason;
     for (float& v : y.as<float>()) v += 4 * 1000 * 4 * 0x1p-24f;  // four times the products' ULP, scaled
     EXPECT_EQ(judge_local(y, question).verdict, Verdict::fail);
+}
+
+/// One row of 64 numbers off centre, normalised in fp32 as the formulas read.
+std::vector<float> normalised_in_float(const Tensor& x, bool centre) {
+    std::vector<float> y(x.as<float>().begin(), x.as<float>().end());
+    float mean = 0, variance = 0;
+    if (centre) {
+        for (const float v : y) mean += v;
+        mean /= 64;
+    }
+    for (float& v : y) {
+        v -= mean;
+        variance += v * v;
+    }
+    const float factor = 1 / std::sqrt(variance / 64 + 1e-5f);
+    for (float& v : y) v *= factor;
+    return y;
+}
+
+TEST(NormalizationBound, HoldsTheFloatEvaluationAndNotARelativeErrorOf2ToTheMinus12) {
+    const Tensor x = random_floats({1, 64}, 16, 1, 3), scale = floats({64}, std::vector<float>(64, 1.0f));
+    for (const char* op : {"LayerNormalization", "RMSNormalization"}) {
+        ModelBuilder builder(23);
+        builder.input("x", DType::f32, {1, 64}).constant("s", scale).node(op, {"x", "s"}, "y").output("y");
+        const Reference reference(builder.build());
+        const std::vector<float> row = normalised_in_float(x, op[0] == 'L');
+        Tensor y = x;
+        std::copy(row.begin(), row.end(), y.as<float>().begin());
+        const LocalQuestion question{reference, "y", {{"x", x}}, {"fp32", 0}};
+        const TensorVerdict honest = judge_local(y, question);
+        EXPECT_EQ(honest.verdict, Verdict::pass) << op << ": " << honest.reason;
+        for (float& v : y.as<float>()) v *= 1 + 0x1p-12f;
+        EXPECT_EQ(judge_local(y, question).verdict, Verdict::fail) << op;
+    }
 }
 
 TEST(BatchNormalizationBound, HoldsTheFoldedFusedMultiplyAdd) {

@@ -1,6 +1,8 @@
 // Every node vector of the ONNX project (Debian's libonnx-testdata) whose operator the reference knows.
 #include <cmath>
 #include <filesystem>
+#include <iostream>
+#include <map>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -28,7 +30,15 @@ const std::set<std::string> kRefused{
     "test_cast_FLOAT_to_STRING",
     "test_cast_STRING_to_FLOAT",
     "test_castlike_FLOAT_to_STRING_expanded",
-    "test_castlike_STRING_to_FLOAT_expanded",  // strings
+    "test_castlike_STRING_to_FLOAT_expanded",
+    "test_castlike_FLOAT_to_STRING",
+    "test_castlike_STRING_to_FLOAT",  // strings
+    "test_training_dropout",
+    "test_training_dropout_default",
+    "test_training_dropout_default_mask",
+    "test_training_dropout_mask",
+    "test_training_dropout_zero_ratio",
+    "test_training_dropout_zero_ratio_mask",  // training
 };
 
 /// Vectors that are not of the ai.onnx domain, or whose data does not fit their own model's declared input.
@@ -41,8 +51,19 @@ const std::set<std::string> kForeign{
     "test_momentum_multiple",
     "test_nesterov_momentum",  // ai.onnx.preview.training alone
     "test_castlike_BFLOAT16_to_FLOAT_expanded",
-    "test_castlike_FLOAT_to_BFLOAT16_expanded",  // input 'like': declared 3x4, stored as 1
+    "test_castlike_FLOAT_to_BFLOAT16_expanded",
+    "test_castlike_BFLOAT16_to_FLOAT",
+    "test_castlike_FLOAT_to_BFLOAT16",          // input 'like': declared 3x4, stored as 1
+    "test_dynamicquantizelinear_expanded",      // element 3 is a tie in fp32, not in fp64
     "test_cast_FLOAT_to_BFLOAT16",  // ONNX 1.12's helper truncated; Cast-19 states round to nearest even, which emulation_test.cpp checks
+};
+
+/// Operators that the reference does not have. Out of scope: random numbers, strings, sequences and optionals, training.
+const std::set<std::string> kOutOfScope{
+    "Adagrad", "Adam", "Bernoulli", "ConcatFromSequence", "Gradient", "ImageDecoder", "Momentum", "Multinomial", "NegativeLogLikelihoodLoss",
+    "Optional", "OptionalGetElement", "OptionalHasElement", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+    "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap",
+    "SoftmaxCrossEntropyLoss", "SplitToSequence", "StringNormalizer", "TfIdfVectorizer",
 };
 
 /// The vectors' files hold bfloat16 as bare uint16.
@@ -52,13 +73,19 @@ Tensor load(const fs::path& path, DType declared) {
     return tensor;
 }
 
-bool known_operator(const onnx::ModelProto& model) {
+/// The first operator of the model that the reference does not have; empty: it has all.
+std::string unknown_operator(const onnx::ModelProto& model) {
     const std::vector<std::string> names = operator_names();
     const std::set<std::string> known(names.begin(), names.end());
     for (const auto& node : model.graph().node())
-        if (!known.contains(node.op_type())) return false;
-    return true;
+        if (!known.contains(node.op_type())) return node.op_type();
+    return "";
 }
+
+struct Tally {
+    int right = 0;
+    std::map<std::string, int> unknown;  ///< vectors by the operator that the reference lacks
+};
 
 /// The vectors were computed in the tensor's type: fp32 of a long sum, fp16 of a cast.
 double tolerance(const Tensor& want, double g) {
@@ -85,11 +112,14 @@ Values run_vector(const std::shared_ptr<const onnx::ModelProto>& model, const fs
     return Reference(model).run(inputs);
 }
 
-void check_vector(const fs::path& folder, int& checked) {
+void check_vector(const fs::path& folder, Tally& tally) {
     const std::string name = folder.filename();
     if (kForeign.contains(name)) return;
     const auto model = load_onnx(folder / "model.onnx");
-    if (!known_operator(*model)) return;
+    if (const std::string missing = unknown_operator(*model); !missing.empty()) {
+        ++tally.unknown[missing];
+        return;
+    }
     if (kRefused.contains(name)) {
         EXPECT_THROW(run_vector(model, folder), Error) << name;
         return;
@@ -109,8 +139,8 @@ void check_vector(const fs::path& folder, int& checked) {
                 else
                     ASSERT_LE(std::fabs(g - w), tolerance(want, w)) << name << " element " << i << ": " << g << " against " << w;
             }
-            ++checked;
         }
+        ++tally.right;
     } catch (const Error& error) {
         ADD_FAILURE() << name << ": " << error.what();
     }
@@ -118,11 +148,12 @@ void check_vector(const fs::path& folder, int& checked) {
 
 TEST(OnnxVectors, EveryVectorOfAKnownOperatorIsReproduced) {
     if (!fs::exists(kVectors)) GTEST_SKIP() << kVectors << " is absent (package libonnx-testdata)";
-    int checked = 0;
-    for (const auto& entry : fs::directory_iterator(kVectors)) check_vector(entry.path(), checked);
-    RecordProperty("vectors", checked);
-    std::cout << checked << " vectors\n";
-    EXPECT_GT(checked, 200) << "an empty sweep is an error, not a pass";
+    Tally tally;
+    for (const auto& entry : fs::directory_iterator(kVectors)) check_vector(entry.path(), tally);
+    std::cout << tally.right << " vectors right\n";
+    for (const auto& [op, count] : tally.unknown)
+        if (!kOutOfScope.contains(op)) std::cout << "  not in the reference: " << op << ", " << count << " vectors\n";
+    EXPECT_GE(tally.right, 620) << "a sweep that shrinks is an error, not a pass";
 }
 
 }  // namespace

@@ -112,15 +112,12 @@ Outputs eye_like(const Node& node) {
     return {std::move(y)};
 }
 
-Outputs cast(const Node& node) {
+namespace {
+
+Outputs cast_to(const Node& node, DType to) {
     const Value& x = node.in(0);
-    DType to = DType::f32;
-    try {
-        to = dtype_from_onnx(static_cast<int>(node.integer("to", 0)), "attribute 'to'");
-    } catch (const Error& error) {
-        node.fail(error.what());
-    }
     node.integer("saturate", 1);  // only the fp8 types, which dtype_from_onnx refuses, look at it
+    node.text("round_mode", "up");  // only float8e8m0, refused as well
     Value y(to, x.shape);
     for (std::int64_t i = 0; i < y.count(); ++i) {
         const auto at = static_cast<std::size_t>(i);
@@ -160,6 +157,29 @@ Outputs cast(const Node& node) {
         }
     }
     return {std::move(y)};
+}
+
+}  // namespace
+
+Outputs cast(const Node& node) {
+    DType to = DType::f32;
+    try {
+        to = dtype_from_onnx(static_cast<int>(node.integer("to", 0)), "attribute 'to'");
+    } catch (const Error& error) {
+        node.fail(error.what());
+    }
+    return cast_to(node, to);
+}
+
+Outputs cast_like(const Node& node) { return cast_to(node, node.in(1).dtype); }
+
+Outputs dropout(const Node& node) {
+    node.real("ratio", 0.5f);
+    node.integer("seed", 0);
+    if (node.has(2) && node.scalar(2) != 0) node.fail("training_mode is true: a random mask is no inference; export the model for inference");
+    Value mask(node.version() < 10 ? node.in(0).dtype : DType::boolean, node.in(0).shape);
+    for (std::int64_t i = 0; i < mask.count(); ++i) mask.set(i, 1);
+    return {node.in(0), std::move(mask)};
 }
 
 }  // namespace assay::golden::ops

@@ -124,6 +124,34 @@ Outputs max(const Node& node) {
     return fold(node, ieee_max, [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
 }
 
+namespace {
+
+Value sum_of(const Node& node) {
+    const Numerics& num = node.numerics();
+    Value y = node.real(0);
+    for (std::size_t i = 1; i < node.input_count(); ++i)
+        y = combine(
+            node, y, node.in(i), [&](double a, double b) { return num.round(a + b); },
+            [](const Pair& p, double r) { return p.ea + p.eb + rounding(r); },
+            [](std::int64_t, std::int64_t) { return std::int64_t{0}; });
+    return y;
+}
+
+}  // namespace
+
+Outputs sum(const Node& node) { return {sum_of(node)}; }
+
+Outputs mean(const Node& node) {
+    Value y = sum_of(node);
+    const auto n = static_cast<double>(node.input_count());
+    if (node.bounds()) y.err.resize(y.f.size());
+    for (std::size_t i = 0; i < y.f.size(); ++i) {
+        y.f[i] = node.numerics().round(y.f[i] / n);
+        if (node.bounds()) y.err[i] = y.err[i] / n + 2 * rounding(y.f[i]);  // a division, or a rounded reciprocal
+    }
+    return {std::move(y)};
+}
+
 Outputs pow(const Node& node) {
     const Numerics& num = node.numerics();
     const Value& x = node.in(0);

@@ -22,6 +22,8 @@ Outputs identity(const Node&);
 // clip.cpp
 Outputs clip(const Node&);
 // elementwise_binary.cpp
+Outputs sum(const Node&);
+Outputs mean(const Node&);
 Outputs add(const Node&);
 Outputs sub(const Node&);
 Outputs mul(const Node&);
@@ -42,8 +44,17 @@ Outputs average_pool(const Node&);
 Outputs global_average_pool(const Node&);
 Outputs global_max_pool(const Node&);
 // softmax.cpp
+Outputs log_softmax(const Node&);
+Outputs hardmax(const Node&);
 Outputs softmax(const Node&);
 // reduce.cpp
+Outputs reduce_min(const Node&);
+Outputs reduce_prod(const Node&);
+Outputs reduce_l1(const Node&);
+Outputs reduce_l2(const Node&);
+Outputs reduce_log_sum(const Node&);
+Outputs reduce_log_sum_exp(const Node&);
+Outputs reduce_sum_square(const Node&);
 Outputs reduce_mean(const Node&);
 Outputs reduce_sum(const Node&);
 Outputs reduce_max(const Node&);
@@ -80,6 +91,8 @@ Outputs scatter_nd(const Node&);
 Outputs scatter_elements(const Node&);
 Outputs col2im(const Node&);
 // constant.cpp
+Outputs cast_like(const Node&);
+Outputs dropout(const Node&);
 Outputs constant(const Node&);
 Outputs constant_of_shape(const Node&);
 Outputs shape(const Node&);
@@ -110,5 +123,59 @@ Outputs qlinear_conv(const Node&);
 Outputs qlinear_matmul(const Node&);
 Outputs conv_integer(const Node&);
 Outputs matmul_integer(const Node&);
+// activation.cpp
+Outputs elu(const Node&);
+Outputs selu(const Node&);
+Outputs celu(const Node&);
+Outputs gelu(const Node&);
+Outputs swish(const Node&);
+Outputs mish(const Node&);
+Outputs softplus(const Node&);
+Outputs softsign(const Node&);
+Outputs thresholded_relu(const Node&);
+Outputs shrink(const Node&);
+Outputs log(const Node&);
+Outputs erf(const Node&);
+Outputs reciprocal(const Node&);
+Outputs sin(const Node&);
+Outputs cos(const Node&);
+Outputs tan(const Node&);
+Outputs asin(const Node&);
+Outputs acos(const Node&);
+Outputs atan(const Node&);
+Outputs sinh(const Node&);
+Outputs cosh(const Node&);
+Outputs asinh(const Node&);
+Outputs acosh(const Node&);
+Outputs atanh(const Node&);
+// logic.cpp
+Outputs ceil(const Node&);
+Outputs round(const Node&);
+Outputs sign(const Node&);
+Outputs is_nan(const Node&);
+Outputs is_inf(const Node&);
+Outputs logical_not(const Node&);
+Outputs logical_and(const Node&);
+Outputs logical_or(const Node&);
+Outputs logical_xor(const Node&);
+Outputs bitwise_not(const Node&);
+Outputs bitwise_and(const Node&);
+Outputs bitwise_or(const Node&);
+Outputs bitwise_xor(const Node&);
+Outputs bit_shift(const Node&);
+Outputs mod(const Node&);
+// order.cpp
+Outputs arg_max(const Node&);
+Outputs arg_min(const Node&);
+Outputs top_k(const Node&);
+Outputs cum_sum(const Node&);
+// normalization.cpp
+Outputs layer_normalization(const Node&);
+Outputs rms_normalization(const Node&);
+Outputs group_normalization(const Node&);
+Outputs instance_normalization(const Node&);
+Outputs mean_variance_normalization(const Node&);
+Outputs lp_normalization(const Node&);
+Outputs lrn(const Node&);
 
 }  // namespace assay::golden::ops
