@@ -18,6 +18,9 @@ void infer_node(Graph& graph, NodeId id);
 /// computed at run time.
 bool infer_movement(Graph& graph, NodeId id);
 
+/// The part of infer_node for elementwise operators and reductions; false when the node is none.
+bool infer_compute(Graph& graph, NodeId id);
+
 /// The node's outputs when all it needs is constant; empty when the operator is not one that is folded. Throws NodeError.
 std::vector<Tensor> fold_node(Graph& graph, NodeId id);
 
