@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workloads/lower/chain.hpp"
 #include "workloads/lower/matrix.hpp"
 
 namespace assay::workloads {
@@ -17,7 +18,51 @@ std::optional<std::vector<double>> per_channel(const Value& constant, const Shap
     return values;
 }
 
-void follow_matrix(const Lowering& l, MatrixSpec& spec, ValueId result, std::size_t channel_dim) {
+namespace {
+
+constexpr std::size_t kMostExtras = 3;  // tensors that a drain reads besides the accumulator
+
+/// Elementwise nodes after the activations: they may read constants that vary by output, and tensors laid out as the result.
+void follow_chain(Lowering& l, MatrixSpec& spec, std::size_t channel_dim, const ExtraLayout& layout) {
+    const Graph& graph = l.graph;
+    Epilogue& tail = spec.tail;
+    const Shape& shape = graph.value(tail.output).shape;
+    Chain chain{{}, tail.output};
+    const auto readable = [&](ValueId id) {
+        const Value& v = graph.value(id);
+        if (v.constant) return v.constant->count() == 1 ? device_holds(v.dtype) : per_channel(v, shape, channel_dim).has_value();
+        return l.has_view(id) && v.shape == shape && device_holds(v.dtype) && layout(l.operand(spec.main, id)).has_value();
+    };
+    grow_chain(l, chain, readable, kMostExtras);
+    if (chain.nodes.empty()) return;
+    // A BatchNormalization reads dimension 1, which must be that of the outputs.
+    if (channel_dim != 1 && std::any_of(chain.nodes.begin(), chain.nodes.end(),
+                                        [&](NodeId n) { return graph.node(n).op == "BatchNormalization"; }))
+        return;
+    tail.chain = chain.nodes;
+    tail.chain_input = tail.output;
+    Epilogue after = follow(l, chain.output);
+    const std::size_t quantizers = after.quantization ? 1 : 0;
+    tail.chain.insert(tail.chain.end(), after.nodes.begin(), after.nodes.end() - static_cast<std::ptrdiff_t>(quantizers));
+    tail.nodes.insert(tail.nodes.end(), chain.nodes.begin(), chain.nodes.end());
+    tail.nodes.insert(tail.nodes.end(), after.nodes.begin(), after.nodes.end());
+    tail.quantization = after.quantization;
+    tail.output = after.output;
+    std::set<ValueId> known{tail.chain_input};
+    for (const NodeId id : tail.chain) {
+        for (const ValueId input : graph.node(id).inputs) {
+            if (input == kNoValue || graph.is_constant(input) || !known.insert(input).second) continue;
+            spec.extra_values.push_back(input);
+            spec.extras.push_back(l.operand(spec.main, input));
+            spec.extra_strides.push_back(*layout(spec.extras.back()));
+        }
+        known.insert(graph.node(id).outputs[0]);
+    }
+}
+
+}  // namespace
+
+void follow_matrix(Lowering& l, MatrixSpec& spec, ValueId result, std::size_t channel_dim, const ExtraLayout& layout) {
     const Graph& graph = l.graph;
     const auto& probes = l.options.probes;
     while (std::find(probes.begin(), probes.end(), graph.value(result).name) == probes.end()) {
@@ -42,6 +87,7 @@ void follow_matrix(const Lowering& l, MatrixSpec& spec, ValueId result, std::siz
         result = node.outputs[0];
     }
     spec.tail = follow(l, result);
+    if (!spec.tail.quantization && graph.value(spec.tail.output).dtype == DType::f32) follow_chain(l, spec, channel_dim, layout);
     spec.nodes.insert(spec.nodes.end(), spec.tail.nodes.begin(), spec.tail.nodes.end());
 }
 

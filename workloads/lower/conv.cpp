@@ -58,7 +58,7 @@ void lower_conv(Lowering& l, NodeId id) {
         s.tail.output = node.outputs[0];
         s.tail.quantization = tensor_quantization(graph, id, node.input(6), node.input(7), graph.value(node.outputs[0]).dtype);
     } else {
-        follow_matrix(l, s, node.outputs[0], 1);
+        follow_matrix(l, s, node.outputs[0], 1, [](const Operand& o) { return std::optional(image_strides(o)); });
     }
     std::vector<int> perm{0, 2, 1};
     if (rank == 4) perm = {0, 2, 3, 1};

@@ -1,9 +1,11 @@
-// Elementwise layers: arithmetic with broadcasting, activations, BatchNormalization on its own, Quantize and DequantizeLinear.
+// Elementwise layers: chains of arithmetic with broadcasting, activations, comparisons, casts and BatchNormalization as one expression, and
+// Quantize and DequantizeLinear.
 #include <fmt/core.h>
 
 #include <cmath>
 #include <cstring>
 
+#include "workloads/lower/chain.hpp"
 #include "workloads/lower/epilogue.hpp"
 #include "workloads/lower/lower.hpp"
 #include "workloads/lower/vector_job.hpp"
@@ -14,25 +16,43 @@ namespace {
 using simkernel::Dtype;
 using simkernel::Uop;
 
-/// Binds operands to streams or immediates and turns what is read into fp32.
-class Binder {
+constexpr std::size_t kMostSources = 8;  // tensors of one layer: their tiles share the scratchpad
+
+/// Binds operands to streams or immediates.
+class Binder final : public ChainReader {
 public:
     Binder(Lowering& lowering, NodeId id, const Shape& shape) : l_(lowering), id_(id), shape_(shape) {}
 
-    Expr::Ref bind(const Operand& operand) {
+    Lane read(ValueId value) override { return bind(l_.operand(id_, value)); }
+
+    /// Quantised operands as fp32, others as they are.
+    Lane bind(const Operand& operand) {
         operands.push_back(operand);
         const Value& v = l_.graph.value(operand.device);
-        Expr::Ref x;
-        if (operand.constant && v.constant->count() == 1) {
-            x = v.dtype == DType::f32 ? Expr::imm(static_cast<float>(v.constant->value(0)))
-                                      : Expr::imm_i(static_cast<std::int32_t>(v.constant->integer(0)) - (v.dtype == DType::u8 ? 128 : 0));
-        } else {
-            if (operand.constant) l_.place_constant(id_, operand.device);
-            const Operand wide = broadcast_to(operand, shape_);
-            inputs.push_back({l_.addr_of(wide), l_.type_of(wide), wide.strides});
-            x = Expr::stream(static_cast<std::uint32_t>(inputs.size() - 1));
-        }
-        return operand.quantization ? emit_dequantize(expr, x, *operand.quantization) : x;
+        if (operand.constant && v.constant->count() == 1 && !operand.quantization) return lane_of_constant(*v.constant, 0);
+        const Expr::Ref x = stream_of(operand);
+        if (operand.quantization) return {Lane::Kind::real, emit_dequantize(expr, x, *operand.quantization)};
+        return lane_of_stored(expr, x, v.dtype);
+    }
+
+    Expr::Ref channel(NodeId id, const std::vector<float>& values, const char* suffix) override {
+        std::vector<std::byte> bytes(values.size() * 4);
+        std::memcpy(bytes.data(), values.data(), bytes.size());
+        simkernel::ConstantSlot slot;
+        slot.name = l_.graph.node(id).name + suffix;
+        slot.dtype = Dtype::f32;
+        JobTensor t{l_.add_constant(std::move(bytes), slot).value, Dtype::f32, std::vector<std::int64_t>(shape_.size(), 0)};
+        t.strides[1] = shape_[1] == 1 ? 0 : 1;
+        inputs.push_back(t);
+        return Expr::stream(static_cast<std::uint32_t>(inputs.size() - 1));
+    }
+
+    /// The operand's element as it is stored.
+    Expr::Ref stream_of(const Operand& operand) {
+        if (operand.constant) l_.place_constant(id_, operand.device);
+        const Operand wide = broadcast_to(operand, shape_);
+        inputs.push_back({l_.addr_of(wide), l_.type_of(wide), wide.strides});
+        return Expr::stream(static_cast<std::uint32_t>(inputs.size() - 1));
     }
 
     std::vector<JobTensor> inputs;
@@ -45,16 +65,6 @@ private:
     const Shape& shape_;
 };
 
-std::optional<Uop> binary_uop(const std::string& op) {
-    if (op == "Add") return Uop::add_f32;
-    if (op == "Sub") return Uop::sub_f32;
-    if (op == "Mul") return Uop::mul_f32;
-    if (op == "Div") return Uop::div_f32;
-    if (op == "Min") return Uop::min_f32;
-    if (op == "Max") return Uop::max_f32;
-    return std::nullopt;
-}
-
 /// The operand whose layout the result takes: the first that has every element of it.
 std::vector<int> output_perm(const std::vector<Operand>& operands, const Shape& shape) {
     for (const bool constants : {false, true})
@@ -65,23 +75,29 @@ std::vector<int> output_perm(const std::vector<Operand>& operands, const Shape& 
     return perm;
 }
 
-/// y = x*s + t with s = scale/sqrt(var + eps) and t = bias - mean*s, both rounded once from double.
-void batch_normalization(Lowering& l, NodeId id, Binder& binder, const Operand& x, const Shape& shape) {
-    const auto [scale, shift] = batch_norm_factors(l.graph, id);
-    const auto channel = [&](const std::vector<float>& values, const char* suffix) {
-        std::vector<std::byte> bytes(values.size() * 4);
-        std::memcpy(bytes.data(), values.data(), bytes.size());
-        simkernel::ConstantSlot slot;
-        slot.name = l.graph.node(id).name + suffix;
-        slot.dtype = Dtype::f32;
-        JobTensor t{l.add_constant(std::move(bytes), slot).value, Dtype::f32, std::vector<std::int64_t>(shape.size(), 0)};
-        t.strides[1] = shape[1] == 1 ? 0 : 1;
-        binder.inputs.push_back(t);
-        return Expr::stream(static_cast<std::uint32_t>(binder.inputs.size() - 1));
-    };
-    const auto v = binder.bind(x);
-    const auto s = channel(scale, "#scale"), t = channel(shift, "#shift");
-    binder.expr.op(Uop::fma_f32, v, s, t);
+/// What a chain may read: constants and tensors that the device holds, or can be given.
+bool readable(const Lowering& l, ValueId value) {
+    const Value& v = l.graph.value(value);
+    if (!v.known || v.dynamic || !device_holds(v.dtype)) return false;
+    return v.constant || l.has_view(value) || l.on_host(value);
+}
+
+/// QuantizeLinear by itself, or DequantizeLinear of int32: the layer's value and, for the first, how it was quantised.
+Lane quantizer(Lowering& l, NodeId id, Binder& binder, std::optional<Quantization>& own) {
+    const Graph& graph = l.graph;
+    const Node& node = graph.node(id);
+    const Operand operand = l.operand(id, node.inputs[0]);
+    if (node.op == "QuantizeLinear") {
+        if (graph.value(node.inputs[0]).dtype != DType::f32)
+            throw NodeError(id, fmt::format("QuantizeLinear of {} is not supported; use float32", name_of(graph.value(node.inputs[0]).dtype)));
+        own = tensor_quantization(graph, id, node.input(1), node.input(2), graph.value(node.outputs[0]).dtype);
+        return {Lane::Kind::integer, emit_quantize(binder.expr, binder.bind(operand).ref, *own)};
+    }
+    const ValueId scale = node.input(1);
+    if (graph.value(node.inputs[0]).dtype != DType::i32 || !graph.is_constant(scale) || graph.value(scale).constant->count() != 1)
+        throw NodeError(id, "this DequantizeLinear is not supported; quantise activations by tensor, with constant parameters");
+    const Lane x = binder.bind(operand);
+    return {Lane::Kind::real, emit_dequantize(binder.expr, x.ref, {static_cast<float>(graph.value(scale).constant->value(0)), 0})};
 }
 
 }  // namespace
@@ -111,51 +127,32 @@ std::pair<std::vector<float>, std::vector<float>> batch_norm_factors(const Graph
 }
 
 void lower_elementwise(Lowering& l, NodeId id) {
-    const Node& node = l.graph.node(id);
-    const ValueId result = node.outputs[0];
-    const Shape& shape = l.graph.value(result).shape;
+    const Graph& graph = l.graph;
+    const Node& node = graph.node(id);
+    const Shape& shape = graph.value(node.outputs[0]).shape;
     Binder binder(l, id, shape);
     std::optional<Quantization> own;  // of a QuantizeLinear that is a layer by itself
-    Expr::Ref x;
-    std::vector<ValueId> sources = node.inputs;
-    if (binary_uop(node.op)) {
-        if (sources.size() > 3)
-            throw NodeError(id, fmt::format("{} inputs are not supported, allowed: 3; chain several nodes", sources.size()));
-    } else {
-        sources.resize(1);
-    }
-    for (const ValueId source : sources) {
-        const Operand operand = l.operand(id, source);
-        const bool integer = l.type_of(operand) != Dtype::f32 && !operand.quantization;
-        if (integer && node.op != "DequantizeLinear")
-            throw NodeError(id, fmt::format("arithmetic on {} is not supported; use float32 or dequantise first",
-                                            name_of(l.graph.value(source).dtype)));
-    }
-    if (node.op == "BatchNormalization") {
-        batch_normalization(l, id, binder, l.operand(id, node.inputs[0]), shape);
-        x = binder.expr.result;
-    } else if (node.op == "DequantizeLinear") {  // of int32, or of what is quantised twice
-        const Operand operand = l.operand(id, node.inputs[0]);
-        x = binder.bind(operand);
-        const ValueId scale = node.input(1);
-        if (l.graph.value(node.inputs[0]).dtype != DType::i32 || !l.graph.is_constant(scale) || l.graph.value(scale).constant->count() != 1)
-            throw NodeError(id, "this DequantizeLinear is not supported; quantise activations by tensor, with constant parameters");
-        x = emit_dequantize(binder.expr, x, {static_cast<float>(l.graph.value(scale).constant->value(0)), 0});
-    } else {
-        x = binder.bind(l.operand(id, sources[0]));
-        if (const auto uop = binary_uop(node.op)) {
-            for (std::size_t i = 1; i < sources.size(); ++i) x = binder.expr.op(*uop, x, binder.bind(l.operand(id, sources[i])));
-        } else if (const auto activation = activation_of(l.graph, id)) {
-            x = emit_activation(binder.expr, *activation, x);
-        } else if (node.op == "QuantizeLinear") {
-            own = tensor_quantization(l.graph, id, node.input(1), node.input(2), l.graph.value(result).dtype);
-            x = emit_quantize(binder.expr, x, *own);
-        }
-    }
+    const bool quantizes = node.op == "QuantizeLinear" || node.op == "DequantizeLinear";
+    Chain chain{{id}, node.outputs[0]};
+    std::map<ValueId, Lane> values;
+    if (quantizes)
+        values[node.outputs[0]] = quantizer(l, id, binder, own);
+    else if (node.op == "BatchNormalization")
+        (void)batch_norm_factors(graph, id);  // says what is wrong
+    else if (const std::string refusal = elementwise_refusal(graph, id); !refusal.empty())
+        throw NodeError(id, refusal);
+    if (!own) grow_chain(l, chain, [&](ValueId v) { return readable(l, v); }, kMostSources);
+    const std::vector<NodeId> computed(chain.nodes.begin() + (quantizes ? 1 : 0), chain.nodes.end());
+    const Lane result = computed.empty() ? values[node.outputs[0]] : emit_chain(binder.expr, graph, computed, values, binder);
     Epilogue tail;
-    tail.output = result;
-    if (!own) tail = follow(l, result);
-    x = emit_epilogue(binder.expr, tail, x);
+    tail.output = chain.output;
+    if (!own) tail = follow(l, chain.output);
+    Expr::Ref x = result.ref;
+    if (!tail.nodes.empty())
+        x = emit_epilogue(binder.expr, tail, x);
+    else if (!own)
+        x = stored_of_lane(binder.expr, result, graph.value(chain.output).dtype);
+    if (x.kind == Expr::Ref::Kind::immediate) x = binder.expr.op(Uop::mov, x);  // no copy of what was bound
     binder.expr.result = x;
 
     const Operand& out = l.materialize(id, tail.output, output_perm(binder.operands, shape));
@@ -171,7 +168,7 @@ void lower_elementwise(Lowering& l, NodeId id) {
     layer.precision = tail.quantization || own ? "int8" : "fp32";
     layer.mapping =
         fmt::format("{} elements on {} lanes, {} micro-operations", element_count(shape), l.chip.vpu_lanes, binder.expr.ops().size());
-    std::vector<NodeId> nodes{id};
+    std::vector<NodeId> nodes = chain.nodes;
     nodes.insert(nodes.end(), tail.nodes.begin(), tail.nodes.end());
     l.end_layer(std::move(layer), id, std::move(nodes), binder.operands, tail.output);
 }

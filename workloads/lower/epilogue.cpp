@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "workloads/lower/math.hpp"
+
 namespace assay::workloads {
 namespace {
 
@@ -65,21 +67,6 @@ Epilogue follow(const Lowering& lowering, ValueId value) {
     }
 }
 
-Expr::Ref emit_exp(Expr& x_, Expr::Ref x) {
-    // exp(x) = 2^t * (1 + ln2*r) with t = fp32(x*log2e) and r = x*log2e - t to about 2^-48: exp2 alone would lose |t| ulp/2 of the
-    // argument. What r*ln2 drops of the series is below 2^-40.
-    constexpr float kLog2e = 0x1.715476p+0f, kLog2eLow = 0x1.4ae0c0p-26f, kLn2 = 0x1.62e430p-1f;
-    // Below -200 the result is zero anyway; minus infinity would give NaN in r.
-    const auto v = x_.op(Uop::max_f32, x, Expr::imm(-200.0f));
-    const auto t = x_.op(Uop::mul_f32, v, Expr::imm(kLog2e));
-    const auto minus_t = x_.op(Uop::mul_f32, v, Expr::imm(-kLog2e));
-    const auto high = x_.op(Uop::fma_f32, v, Expr::imm(kLog2e), minus_t);
-    const auto r = x_.op(Uop::fma_f32, v, Expr::imm(kLog2eLow), high);
-    const auto p = x_.op(Uop::exp2_f32, t);
-    const auto c = x_.op(Uop::mul_f32, r, Expr::imm(kLn2));
-    return x_.op(Uop::fma_f32, p, c, p);
-}
-
 Expr::Ref emit_activation(Expr& e, const Activation& activation, Expr::Ref x) {
     using Kind = Activation::Kind;
     switch (activation.kind) {
@@ -96,22 +83,10 @@ Expr::Ref emit_activation(Expr& e, const Activation& activation, Expr::Ref x) {
             const auto line = e.op(Uop::fma_f32, x, Expr::imm(activation.a), Expr::imm(activation.b));
             return e.op(Uop::min_f32, e.op(Uop::max_f32, line, Expr::imm(0.0f)), Expr::imm(1.0f));
         }
-        case Kind::sigmoid: {
-            // 1/(1 + exp(-x)); -x is held at 88, where the result is below the normal range and flushes either way.
-            const auto negated = e.op(Uop::mul_f32, x, Expr::imm(-1.0f));
-            const auto bounded = e.op(Uop::min_f32, negated, Expr::imm(88.0f));
-            const auto one = e.op(Uop::add_f32, emit_exp(e, bounded), Expr::imm(1.0f));
-            return e.op(Uop::div_f32, Expr::imm(1.0f), one);
-        }
-        case Kind::tanh: {
-            // 1 - 2/(1 + exp(2x)); 2x is held at 40, where the result is 1 to the last bit. Near zero the two terms cancel: absolute error
-            // stays below 2^-23, relative error does not (docs/numerics.md).
-            const auto doubled = e.op(Uop::add_f32, x, x);
-            const auto bounded = e.op(Uop::min_f32, doubled, Expr::imm(40.0f));
-            const auto one = e.op(Uop::add_f32, emit_exp(e, bounded), Expr::imm(1.0f));
-            const auto part = e.op(Uop::div_f32, Expr::imm(-2.0f), one);
-            return e.op(Uop::add_f32, part, Expr::imm(1.0f));
-        }
+        case Kind::sigmoid:
+            return emit_sigmoid(e, x);
+        case Kind::tanh:
+            return emit_tanh(e, x);
     }
     return x;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // What may follow an operator within its layer: activations and a requantisation, each of a value that nobody else reads.
 #include "workloads/lower/lowering.hpp"
+#include "workloads/lower/math.hpp"
 #include "workloads/schedule/expr.hpp"
 
 namespace assay::workloads {
@@ -15,6 +16,8 @@ struct Activation {
 struct Epilogue {
     std::vector<Activation> activations;
     std::optional<Quantization> quantization;
+    std::vector<NodeId> chain;  ///< elementwise nodes after the activations (matrix layers only), and the value that they start from
+    ValueId chain_input = kNoValue;
     ValueId output = kNoValue;  ///< the value that the layer writes
     std::vector<NodeId> nodes;  ///< followed nodes, in order
 };
@@ -33,8 +36,6 @@ Epilogue follow(const Lowering& lowering, ValueId value);
 std::pair<std::vector<float>, std::vector<float>> batch_norm_factors(const Graph& graph, NodeId id);
 
 Expr::Ref emit_activation(Expr& expr, const Activation& activation, Expr::Ref x);
-/// exp(x) for x <= 88; below -200 zero. Error below 2 ulp.
-Expr::Ref emit_exp(Expr& expr, Expr::Ref x);
 /// Integer as read from a stream to fp32: (x - zero point) * scale (DequantizeLinear-10).
 Expr::Ref emit_dequantize(Expr& expr, Expr::Ref x, const Quantization& q);
 /// fp32 to an integer lane value, unsaturated: round(x / scale) + zero point (QuantizeLinear-10).

@@ -86,7 +86,9 @@ void finish(Lowering& l, NodeId id, MatrixSpec& s, bool qlinear) {
     } else {
         const std::size_t rank = graph.value(node.outputs[0]).shape.size();
         if (rank > 0)
-            follow_matrix(l, s, node.outputs[0], rank - 1);
+            follow_matrix(l, s, node.outputs[0], rank - 1, [&](const Operand& o) -> std::optional<std::array<std::int64_t, 4>> {
+                return o.strides == row_major_strides(o.shape) ? std::optional(s.out_strides) : std::nullopt;
+            });
         else
             s.tail.output = node.outputs[0];
     }

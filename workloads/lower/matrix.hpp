@@ -2,6 +2,7 @@
 // A matrix layer in one normal form: Conv, Gemm and MatMul are all a window over [N,H,W,C] times weights [O][C][KH][KW], drained through
 // the vector unit. Gemm is a 1x1 window over an image one row high.
 #include <array>
+#include <functional>
 
 #include "workloads/lower/epilogue.hpp"
 #include "workloads/lower/lowering.hpp"
@@ -51,13 +52,19 @@ struct MatrixSpec {
     std::vector<std::int32_t> integer_bias;  ///< integer layers: added to the accumulator, exactly
     Affine affine{0};
     Epilogue tail;
+    std::vector<ValueId> extra_values;
+    std::vector<Operand> extras;                               ///< tensors as large as the result that tail.chain reads
+    std::vector<std::array<std::int64_t, 4>> extra_strides{};  ///< of each, by n, h, w, o
     Operand out;
     std::array<std::int64_t, 4> out_strides{};  ///< elements, by n, h, w, o
 };
 
 /// Follows what the drain can do: bias Adds, BatchNormalization (of images), activations, QuantizeLinear. `channel_dim` is the dimension of
 /// the outputs in the ONNX result.
-void follow_matrix(const Lowering& lowering, MatrixSpec& spec, ValueId result, std::size_t channel_dim);
+///
+/// What else is elementwise follows too; `layout` says how a tensor of the result's shape is read by n, h, w, o (nullopt: it cannot be).
+using ExtraLayout = std::function<std::optional<std::array<std::int64_t, 4>>(const Operand&)>;
+void follow_matrix(Lowering& lowering, MatrixSpec& spec, ValueId result, std::size_t channel_dim, const ExtraLayout& layout);
 
 /// The values of a constant when it varies along one dimension at most (counted in a result of shape `shape`): one for each output.
 std::optional<std::vector<double>> per_channel(const Value& constant, const Shape& shape, std::size_t channel_dim);

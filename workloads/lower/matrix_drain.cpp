@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "workloads/lower/chain.hpp"
+
 namespace assay::workloads {
 namespace {
 
@@ -33,10 +35,47 @@ Expr::Ref affine(Drain& drain, Expr::Ref x, const std::vector<double>& scale, co
     return drain.expr.op(Uop::fma_f32, x, s, t);
 }
 
-}  // namespace
+/// What a chain in the drain reads: parameters by output, and tiles of the extras.
+class DrainReader final : public ChainReader {
+public:
+    DrainReader(const Lowering& l, const MatrixSpec& spec, Drain& drain) : l_(l), spec_(spec), drain_(drain) {}
 
-Drain build_drain(const MatrixSpec& spec) {
-    Drain drain;
+    Lane read(ValueId value) override {
+        const Value& v = l_.graph.value(value);
+        if (v.constant && v.constant->count() == 1) return lane_of_constant(*v.constant, 0);
+        if (v.constant) {
+            // By output: what varies along one dimension is stored in its order.
+            std::vector<double> values;
+            for (std::int64_t i = 0; i < v.constant->count(); ++i) values.push_back(v.constant->value(i));
+            return {Lane::Kind::real, parameter(drain_, values)};
+        }
+        const auto at = std::find(spec_.extra_values.begin(), spec_.extra_values.end(), value) - spec_.extra_values.begin();
+        const Operand& extra = spec_.extras.at(static_cast<std::size_t>(at));
+        const Expr::Ref x = Expr::stream(kFirstExtra + static_cast<std::uint32_t>(at));
+        if (extra.quantization) return {Lane::Kind::real, emit_dequantize(drain_.expr, x, *extra.quantization)};
+        return lane_of_stored(drain_.expr, x, v.dtype);
+    }
+
+    Expr::Ref channel(NodeId, const std::vector<float>& values, const char*) override {
+        return parameter(drain_, {values.begin(), values.end()});
+    }
+
+private:
+    const Lowering& l_;
+    const MatrixSpec& spec_;
+    Drain& drain_;
+};
+
+/// Activations, the chain, and how its value is stored.
+Expr::Ref chained(const Lowering& l, const MatrixSpec& spec, Drain& drain, Expr::Ref x) {
+    for (const Activation& activation : spec.tail.activations) x = emit_activation(drain.expr, activation, x);
+    DrainReader reader(l, spec, drain);
+    const Lane y = emit_chain(drain.expr, l.graph, spec.tail.chain, {{spec.tail.chain_input, {Lane::Kind::real, x}}}, reader);
+    if (spec.tail.quantization) return emit_quantize(drain.expr, y.ref, *spec.tail.quantization);
+    return stored_of_lane(drain.expr, y, l.graph.value(spec.tail.output).dtype);
+}
+
+Expr::Ref build(const Lowering& l, const MatrixSpec& spec, Drain& drain) {
     Expr::Ref x = Expr::stream(0);
     if (spec.integer) {
         if (std::any_of(spec.integer_bias.begin(), spec.integer_bias.end(), [](std::int32_t b) { return b != 0; })) {
@@ -50,11 +89,10 @@ Drain build_drain(const MatrixSpec& spec) {
     }
     const auto& activations = spec.tail.activations;
     const bool homogeneous = std::all_of(activations.begin(), activations.end(), [](const Activation& a) { return a.homogeneous(); });
-    if (!spec.integer || !spec.tail.quantization || !homogeneous) {
+    if (!spec.integer || !spec.tail.quantization || !homogeneous || !spec.tail.chain.empty()) {
         x = affine(drain, x, spec.affine.scale, spec.affine.shift);
-        drain.expr.result = x;
-        drain.expr.result = emit_epilogue(drain.expr, spec.tail, x);
-        return drain;
+        if (spec.tail.chain.empty()) return emit_epilogue(drain.expr, spec.tail, x);
+        return chained(l, spec, drain, x);
     }
     // Requantisation with one multiplier: the output's scale divides scale, shift and the bounds of the activations.
     const double by = static_cast<double>(spec.tail.quantization->scale);
@@ -69,7 +107,15 @@ Drain build_drain(const MatrixSpec& spec) {
         }
         x = emit_activation(drain.expr, a, x);
     }
-    drain.expr.result = emit_round(drain.expr, x, spec.tail.quantization->zero_point);
+    return emit_round(drain.expr, x, spec.tail.quantization->zero_point);
+}
+
+}  // namespace
+
+Drain build_drain(const Lowering& l, const MatrixSpec& spec) {
+    Drain drain;
+    drain.expr.result = build(l, spec, drain);
+    drain.plan = plan_expr(drain.expr);
     return drain;
 }
 

@@ -4,12 +4,16 @@
 
 namespace assay::workloads {
 
+inline constexpr std::uint32_t kFirstExtra = 64;  ///< more than a drain has parameters
+
 struct Drain {
-    Expr expr;  ///< stream 0: the accumulator; streams 1, 2, …: the parameters, one word for each output
+    /// Stream 0: the accumulator; streams 1, 2, …: the parameters, one word for each output; from kFirstExtra on: MatrixSpec::extras.
+    Expr expr;
+    ExprPlan plan;
     std::vector<std::vector<std::uint32_t>> params;
     std::vector<simkernel::Dtype> types;
 };
 
-Drain build_drain(const MatrixSpec& spec);
+Drain build_drain(const Lowering& lowering, const MatrixSpec& spec);
 
 }  // namespace assay::workloads

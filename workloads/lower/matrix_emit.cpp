@@ -82,6 +82,7 @@ private:
         weight_stage_ = ring(p_.weight_stage_bytes, 2);
         params_ = ring(p_.params_bytes, p_.resident_params ? 1 : 2);
         out_ = ring(p_.out_bytes, 2);
+        for (const std::uint64_t bytes : p_.extra_bytes) extras_.push_back(ring(bytes, 2));
         temp_ = at;
         acc_ = Ring(simkernel::kAccBit, static_cast<std::uint32_t>(p_.acc_bytes), 2);
     }
@@ -333,6 +334,26 @@ private:
         return params_.addr() + static_cast<std::uint32_t>(p_.resident_params ? params_offset_[b] : 0);
     }
 
+    /// The tile of each further operand, laid out as the block of the result. With several repeats an operand lies as the result does.
+    void load_extras(const Block& block, std::vector<VectorOperand>& streams) {
+        if (!s_.extras.empty()) streams.resize(kFirstExtra);
+        for (std::size_t i = 0; i < s_.extras.size(); ++i) {
+            const std::int64_t size = p_.extra_sizes[i], pixel = block.count * size;
+            const auto& t = s_.extra_strides[i];
+            l_.emitter.at(Stage::load, step_, extras_[i].advance());
+            const std::int64_t at = repeat_->y + tile_.n * t[0] + tile_.y * t[1] + tile_.x * t[2] + block.first * t[3];
+            emit_load(l_.emitter, l_.addr_of(s_.extras[i], at), extras_[i].addr(), static_cast<std::uint32_t>(size),
+                      {{block.count, t[3] * size, size},
+                       {tile_.cols, t[2] * size, pixel},
+                       {tile_.rows, t[1] * size, tile_.cols * pixel},
+                       {tile_.batch, t[0] * size, tile_.rows * tile_.cols * pixel}});
+            extras_[i].use(step_);
+            streams.push_back({extras_[i].addr(),
+                               l_.type_of(s_.extras[i]),
+                               {static_cast<std::int32_t>(size), static_cast<std::int32_t>(pixel), 0, 0, 0}});
+        }
+    }
+
     void drain_block(std::size_t b) {
         const Block& block = p_.blocks[b];
         const auto columns = static_cast<std::int32_t>(block.count);
@@ -344,6 +365,7 @@ private:
                 streams.push_back(
                     {params + static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(columns) * 4, drain_.types[i], {4, 0, 0, 0, 0}});
         }
+        load_extras(block, streams);
         if (!p_.whole_output || b == 0) out_.advance();
         const std::int64_t held = p_.whole_output ? s_.outputs : block.count, at = p_.whole_output ? block.first : 0;
         VectorShape shape;
@@ -352,7 +374,7 @@ private:
                           l_.type_of(s_.out),
                           {size, static_cast<std::int32_t>(held) * size, 0, 0, 0}};
         l_.emitter.at(Stage::drain, step_);
-        emit_expr(l_.emitter, drain_.expr, shape, streams, out, temp_);
+        emit_plan(l_.emitter, drain_.plan, shape, streams, out, temp_);
         if (p_.whole_output && b + 1 < p_.blocks.size()) return;
         l_.emitter.at(Stage::store, step_);
         const auto& t = s_.out_strides;
@@ -373,6 +395,7 @@ private:
     std::vector<std::size_t> params_offset_;
     std::uint64_t params_addr_ = 0, params_total_ = 0;
     Ring stage_, image_, weights_, weight_stage_, params_, out_, acc_;
+    std::vector<Ring> extras_;
     std::uint32_t temp_ = 0;
     const Repeat* repeat_ = nullptr;
     Tile tile_;

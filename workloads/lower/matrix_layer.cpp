@@ -30,9 +30,8 @@ void emit_matrix_layer(Lowering& l, MatrixSpec spec) {
             spec.integer_bias[o] =
                 static_cast<std::int32_t>(static_cast<std::uint32_t>(spec.integer_bias[o]) - zero * static_cast<std::uint32_t>(sums[o]));
     }
-    const Drain drain = build_drain(spec);
-    const std::size_t segments = drain.expr.ops().empty() ? 1 : split(drain.expr).size();
-    const MatrixPlan plan = plan_matrix(l, spec, static_cast<std::int64_t>(drain.params.size()), segments);
+    const Drain drain = build_drain(l, spec);
+    const MatrixPlan plan = plan_matrix(l, spec, drain);
     l.begin_layer();
     emit_matrix_tiles(l, spec, plan, drain);
     simkernel::Layer layer;
@@ -43,6 +42,7 @@ void emit_matrix_layer(Lowering& l, MatrixSpec spec) {
     layer.mapping = describe(spec, plan, l.chip);
     std::vector<Operand> inputs{spec.x};
     if (spec.dynamic) inputs.push_back(spec.dynamic->operand);
+    inputs.insert(inputs.end(), spec.extras.begin(), spec.extras.end());
     l.end_layer(std::move(layer), spec.main, spec.nodes, inputs, spec.tail.output);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "simkernel/exec/decode.hpp"
 #include "workloads/schedule/dma.hpp"
@@ -102,9 +103,10 @@ void size_buffers(const MatrixSpec& spec, MatrixPlan& p) {
         p.weight_bytes = align_up(u(p.weight_mode == WeightMode::block ? k * row * p.weight_planes : p.piece_k * row));
     }
     p.params_bytes = align_up(u(p.params * 4 * (p.resident_params ? spec.outputs : columns)));
-    const std::int64_t out_size = spec.tail.quantization ? 1 : 4;
-    p.out_bytes = align_up(u(m * (p.whole_output ? spec.outputs : columns) * out_size));
-    p.temp_bytes = p.drain_segments > 1 ? align_up(u(m * columns * 4)) : 0;
+    p.out_bytes = align_up(u(m * (p.whole_output ? spec.outputs : columns) * p.out_size));
+    p.temp_bytes = p.temps * align_up(u(m * columns * 4));
+    p.extra_bytes.clear();
+    for (const std::int64_t size : p.extra_sizes) p.extra_bytes.push_back(align_up(u(m * columns * size)));
     p.acc_bytes = u(m * columns * 4);
 }
 
@@ -166,17 +168,19 @@ bool fit_tile(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
 std::uint64_t MatrixPlan::total_bytes() const {
     const std::uint64_t weights = weight_mode == WeightMode::resident && weight_stage_bytes == 0 ? weight_bytes : 2 * weight_bytes;
     return 2 * stage_bytes + 2 * image_bytes + weights + 2 * weight_stage_bytes + (resident_params ? 1 : 2) * params_bytes + 2 * out_bytes +
-           temp_bytes;
+           temp_bytes + 2 * std::accumulate(extra_bytes.begin(), extra_bytes.end(), std::uint64_t{0});
 }
 
-MatrixPlan plan_matrix(const Lowering& l, const MatrixSpec& spec, std::int64_t params, std::size_t drain_segments) {
+MatrixPlan plan_matrix(const Lowering& l, const MatrixSpec& spec, const Drain& drain) {
     MatrixPlan p;
     p.blocks = blocks_of(spec, l.chip);
     choose_passes(l, spec, p);
     p.source = static_cast<std::int64_t>(simkernel::size_of(l.type_of(spec.x)));
     if (spec.dynamic) p.weight_source = static_cast<std::int64_t>(simkernel::size_of(l.type_of(spec.dynamic->operand)));
-    p.params = params;
-    p.drain_segments = drain_segments;
+    p.params = static_cast<std::int64_t>(drain.params.size());
+    p.temps = drain.plan.temps;
+    p.out_size = static_cast<std::int64_t>(simkernel::size_of(l.type_of(spec.out)));
+    for (const Operand& extra : spec.extras) p.extra_sizes.push_back(static_cast<std::int64_t>(simkernel::size_of(l.type_of(extra))));
     choose_weight_mode(l, spec, p);
     for (const Block& b : p.blocks) p.slab = std::max(p.slab, b.depth);
     // Several groups of blocks read different channels: a tile of all of them saves nothing unless it needs no smaller tile.

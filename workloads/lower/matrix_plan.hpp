@@ -2,7 +2,7 @@
 // How a matrix layer's loops go onto the array and into the scratchpad.
 #include <string>
 
-#include "workloads/lower/matrix.hpp"
+#include "workloads/lower/matrix_drain.hpp"
 
 namespace assay::workloads {
 
@@ -38,11 +38,14 @@ struct MatrixPlan {
     std::int64_t element = 1;                 ///< bytes of an operand on the array
     std::int64_t source = 1;                  ///< bytes of an element as loaded
     std::int64_t weight_source = 1;           ///< and of a weight that is an activation
+    std::int64_t out_size = 4;                ///< bytes of an element of the result
     std::int64_t params = 0;                  ///< parameter words for each output
-    std::size_t drain_segments = 1;
+    std::size_t temps = 0;                    ///< temporaries of the drain
     // Scratchpad, bytes of one buffer.
     std::uint64_t stage_bytes = 0, image_bytes = 0, plane_bytes = 0, weight_bytes = 0, weight_stage_bytes = 0, params_bytes = 0,
                   out_bytes = 0, temp_bytes = 0;
+    std::vector<std::int64_t> extra_sizes;    ///< bytes of an element of each further operand of the drain
+    std::vector<std::uint64_t> extra_bytes;
     std::uint64_t acc_bytes = 0;
     std::uint64_t total_bytes() const;
 
@@ -54,7 +57,7 @@ struct MatrixPlan {
 };
 
 /// Throws NodeError when even the smallest tile does not fit.
-MatrixPlan plan_matrix(const Lowering& lowering, const MatrixSpec& spec, std::int64_t params, std::size_t drain_segments);
+MatrixPlan plan_matrix(const Lowering& lowering, const MatrixSpec& spec, const Drain& drain);
 
 /// The K of one block and slab (`depth` channels), in the order (kh, kw, c), cut for the array. `pitch` is bytes between pixels of the tile
 /// and `line` between its rows. Grouped chunks hold whole periods of `depth`.

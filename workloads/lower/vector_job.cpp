@@ -62,7 +62,7 @@ public:
     JobEmitter(Lowering& lowering, VectorJob job, const Region& region) : l_(lowering), job_(std::move(job)) {
         collapse(job_);
         copy_ = job_.is_copy();
-        segments_ = copy_ || job_.expr.ops().empty() ? 1 : split(job_.expr).size();
+        if (!copy_) plan_ = plan_expr(job_.expr);
         choose_tile(region.budget);
         place(region);
     }
@@ -89,8 +89,7 @@ private:
         for (const JobTensor& t : job_.inputs) total += 2 * align_up(tile_bytes(t, tile));
         std::uint64_t elements = 1;
         for (const std::int64_t e : tile) elements *= static_cast<std::uint64_t>(e);
-        if (segments_ > 1) total += align_up(4 * elements);
-        return total;
+        return total + temp_bytes(plan_, elements);
     }
 
     /// Cycles that the DMA takes for a tile of the tensor, without what it takes for any: bursts of runs that are contiguous in HBM, each a
@@ -128,7 +127,7 @@ private:
         double load = 0;
         for (const JobTensor& t : job_.inputs) load += fixed + transfer_cycles(t, tile);
         const double store = fixed + transfer_cycles(job_.output, tile);
-        const double compute = copy_ ? 0 : static_cast<double>(segments_) * (static_cast<double>(l_.chip.vpu_setup_cycles) +
+        const double compute = copy_ ? 0 : static_cast<double>(plan_.segments.size()) * (static_cast<double>(l_.chip.vpu_setup_cycles) +
                                                elements / static_cast<double>(l_.chip.vpu_lanes) * static_cast<double>(job_.expr.ops().size() + 1));
         return (tiles + 2) * std::max({load, store, compute});
     }
@@ -274,7 +273,7 @@ private:
             for (const std::size_t d : vector_dims()) shape.count[i++] = static_cast<std::uint32_t>(extent[d]);
             l_.emitter.at(Stage::compute, step);
             VectorOperand out = operand(job_.output, result, extent);
-            emit_expr(l_.emitter, job_.expr, shape, streams, out, temp_);
+            emit_plan(l_.emitter, plan_, shape, streams, out, temp_);
         }
         l_.emitter.at(Stage::store, step);
         emit_store(l_.emitter, address(job_.output, at), result, static_cast<std::uint32_t>(simkernel::size_of(job_.output.type)),
@@ -284,7 +283,7 @@ private:
     Lowering& l_;
     VectorJob job_;
     bool copy_ = false;
-    std::size_t segments_ = 1;
+    ExprPlan plan_;
     Shape tile_;
     std::vector<Ring> rings_;
     Ring out_;

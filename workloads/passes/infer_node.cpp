@@ -308,7 +308,7 @@ Shape broadcast_shapes(NodeId id, const Shape& a, const Shape& b) {
 
 void infer_node(Graph& graph, NodeId id) {
     const Node& node = graph.node(id);
-    if (node.domain.empty() && infer_movement(graph, id)) return;
+    if (node.domain.empty() && (infer_movement(graph, id) || infer_compute(graph, id))) return;
     const auto rule = rules().find(node.op);
     if (!node.domain.empty() || rule == rules().end()) return infer_on_host(graph, id);
     rule->second(Context{graph, id, node});

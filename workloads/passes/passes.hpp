@@ -20,6 +20,9 @@ void infer_node(Graph& graph, NodeId id);
 /// computed at run time.
 bool infer_movement(Graph& graph, NodeId id);
 
+/// The part of infer_node for elementwise operators and reductions; false when the node is none.
+bool infer_compute(Graph& graph, NodeId id);
+
 /// The same for whatever the host evaluator runs, dynamic shapes included. Throws NodeError: an operator that nothing runs, inputs that do
 /// not fit it.
 void infer_on_host(Graph& graph, NodeId id);

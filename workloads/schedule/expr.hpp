@@ -22,11 +22,13 @@ public:
         simkernel::Uop uop;
         std::array<Ref, 3> args;
         int arity;
+        bool operator==(const Op&) const = default;
     };
 
     static Ref stream(std::uint32_t number) { return {Ref::Kind::stream, number}; }
     static Ref imm(float value);
     static Ref imm_i(std::int32_t value);
+    /// Adds the operation, or finds it when the same was asked for before.
     Ref op(simkernel::Uop uop, Ref a);
     Ref op(simkernel::Uop uop, Ref a, Ref b);
     Ref op(simkernel::Uop uop, Ref a, Ref b, Ref c);
@@ -34,6 +36,7 @@ public:
     Ref result;  ///< what the expression computes
 
 private:
+    Ref add(Op op);
     std::vector<Op> ops_;
 };
 
@@ -58,16 +61,31 @@ struct Reduction {
     bool carry_out = false;                 ///< write partials (4 bytes each) instead of the result
 };
 
-/// The ops [begin, end) of an expression that one descriptor computes.
-struct Segment {
-    std::size_t begin = 0, end = 0;
+/// How an expression becomes descriptors: each segment computes one value from streams and from values of earlier segments, which wait in
+/// temporaries of the scratchpad as raw 32-bit words (a mask or an integer would not survive as fp32).
+struct ExprPlan {
+    struct Segment {
+        std::vector<std::size_t> ops;  ///< in order; the last is the segment's value
+        std::size_t temp = 0;          ///< where its value waits; unused in the last segment
+    };
+    Expr expr;  ///< without what the result does not need; its last op is the result
+    std::vector<Segment> segments;
+    std::size_t temps = 0;  ///< temporaries alive at once
 };
 
-/// Fewest descriptors, greedily: each cut stands where one value is alive. Throws Error(internal) when no cut fits.
-std::vector<Segment> split(const Expr& expr);
+/// Fewest cuts where one value is alive, if they suffice; else values that several descriptors need are kept. Values may be computed twice.
+/// Throws nothing: one operation always fits a descriptor.
+ExprPlan plan_expr(const Expr& expr);
 
-/// Emits the expression over `shape`. When it takes several descriptors, the values between them live packed at `temp` (4 bytes an
-/// element); `temp` may be 0 when split(expr) is one segment. A reduction applies to the final value.
+/// Bytes of the temporaries for `elements` elements.
+std::uint64_t temp_bytes(const ExprPlan& plan, std::uint64_t elements);
+
+/// Emits the plan over `shape`; temporaries lie at `temp` (temp_bytes of them for the shape; may be 0 when there are none). A reduction
+/// applies to the final value.
+void emit_plan(Emitter& emitter, const ExprPlan& plan, const VectorShape& shape, const std::vector<VectorOperand>& streams,
+               const VectorOperand& out, std::uint32_t temp, const Reduction& reduction = {});
+
+/// plan_expr and emit_plan at once, for an expression that is emitted once.
 void emit_expr(Emitter& emitter, const Expr& expr, const VectorShape& shape, const std::vector<VectorOperand>& streams,
                const VectorOperand& out, std::uint32_t temp, const Reduction& reduction = {});
 
