@@ -1,6 +1,7 @@
 #pragma once
-// Elementary functions with bounds, over BoundedArithmetic: what activations, normalisations and reductions are made of. The chip builds each from
-// exp2, log2 and fused multiply-adds; the ULPs here are those that docs/numerics.md and the compiler's documentation of its expansions promise.
+// Elementary functions with bounds, over BoundedArithmetic: what activations, normalisations and reductions are made of. The chip
+// builds each from exp2, log2 and fused multiply-adds; the ULPs here are those that docs/numerics.md and the compiler's
+// documentation of its expansions promise.
 #include "golden/reference/bounded.hpp"
 
 namespace assay::golden {
@@ -21,7 +22,8 @@ public:
         double moved = 0;
         if (x.e > 0) {
             moved = std::fmax(std::fabs(f(x.v + x.e) - y), std::fabs(y - f(x.v - x.e)));
-            if (!(std::fabs(f(x.v + x.e) + f(x.v - x.e)) < HUGE_VAL)) moved = HUGE_VAL;  // an end outside the function's domain bounds nothing
+            // An end outside the function's domain bounds nothing.
+            if (!(std::fabs(f(x.v + x.e) + f(x.v - x.e)) < HUGE_VAL)) moved = HUGE_VAL;
         }
         return finish({y, moved + ulps * kUlp32 * std::fabs(y) + absolute + kFlush}, x);
     }
@@ -83,7 +85,8 @@ public:
     const Numerics& numerics() const { return num_; }
 
 private:
-    /// An infinite operand has a limit, which the chip's special cases give to a few ULP; an infinite result is compared by class, not by distance.
+    /// An infinite operand has a limit, which the chip's special cases give to a few ULP; an infinite result is compared by class,
+    /// not by distance.
     static Bounded finish(Bounded r, Bounded x) {
         if (std::isfinite(r.v) && std::isnan(r.e)) r.e = std::isfinite(x.v) ? HUGE_VAL : 8 * rounding(r.v);
         if (!std::isfinite(r.v)) r.e = 0;

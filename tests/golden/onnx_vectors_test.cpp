@@ -124,6 +124,8 @@ void check_vector(const fs::path& folder, Tally& tally) {
         EXPECT_THROW(run_vector(model, folder), Error) << name;
         return;
     }
+    // ONNX 1.12's expansions of the windows hold pi as 3.1415, 3e-5 off.
+    const bool coarse = name.ends_with("window_expanded") || name.ends_with("window_symmetric_expanded");
     try {
         const Values values = run_vector(model, folder);
         for (int o = 0; o < model->graph().output_size(); ++o) {
@@ -134,10 +136,11 @@ void check_vector(const fs::path& folder, Tally& tally) {
             const Tensor rounded = to_tensor(got);
             for (std::int64_t i = 0; i < want.count(); ++i) {
                 const double w = want.value(i), g = rounded.value(i);
+                const double allowed = coarse ? 1e-4 * std::fabs(w) + 1e-6 : tolerance(want, w);
                 if (std::isnan(w) || std::isinf(w))
                     EXPECT_TRUE(std::isnan(w) ? std::isnan(g) : g == w) << name << " element " << i << ": " << g << " against " << w;
                 else
-                    ASSERT_LE(std::fabs(g - w), tolerance(want, w)) << name << " element " << i << ": " << g << " against " << w;
+                    ASSERT_LE(std::fabs(g - w), allowed) << name << " element " << i << ": " << g << " against " << w;
             }
         }
         ++tally.right;
@@ -153,7 +156,7 @@ TEST(OnnxVectors, EveryVectorOfAKnownOperatorIsReproduced) {
     std::cout << tally.right << " vectors right\n";
     for (const auto& [op, count] : tally.unknown)
         if (!kOutOfScope.contains(op)) std::cout << "  not in the reference: " << op << ", " << count << " vectors\n";
-    EXPECT_GE(tally.right, 620) << "a sweep that shrinks is an error, not a pass";
+    EXPECT_GE(tally.right, 720) << "a sweep that shrinks is an error, not a pass";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Activations beyond those of elementwise_unary.cpp: compositions of bounded functions. Local errors are taken at the exact operand; the operand's own
-// error passes through the steepest slope of the function, where that is simpler than following it.
+// Activations beyond those of elementwise_unary.cpp: compositions of bounded functions. Local errors are taken at the exact
+// operand; the operand's own error passes through the steepest slope of the function, where that is simpler than following it.
 #include <cmath>
 
 #include "golden/reference/ops/map.hpp"
@@ -12,6 +12,12 @@ constexpr Bounded exactly(double v) { return {v, 0}; }
 Bounded constant_f32(const Functions& f, double v) { return {f.numerics().round(v), rounding(v)}; }
 /// Steepest slopes: of x Phi(x) at 1.42; of x sigmoid(x) at 2.4; of Mish at 1.5.
 constexpr double kGeluSlope = 1.13, kSwishSlope = 1.1, kMishSlope = 1.09;
+
+/// A function that the chip or its host gives to within kFunctionUlp.
+template <class F>
+Outputs monotone(const Node& node, F value) {
+    return map_bounded(node, [&](const Functions& f, Bounded x) { return f.monotone(x, value, kFunctionUlp); });
+}
 
 }  // namespace
 
@@ -144,16 +150,16 @@ Outputs tan(const Node& node) {
     });
 }
 Outputs asin(const Node& node) {
-    return map_bounded(node, [](const Functions& f, Bounded x) { return f.monotone(x, [](double v) { return std::asin(v); }, kFunctionUlp); });
+    return monotone(node, [](double v) { return std::asin(v); });
 }
 Outputs acos(const Node& node) {
-    return map_bounded(node, [](const Functions& f, Bounded x) { return f.monotone(x, [](double v) { return std::acos(v); }, kFunctionUlp); });
+    return monotone(node, [](double v) { return std::acos(v); });
 }
 Outputs atan(const Node& node) {
-    return map_bounded(node, [](const Functions& f, Bounded x) { return f.monotone(x, [](double v) { return std::atan(v); }, kFunctionUlp); });
+    return monotone(node, [](double v) { return std::atan(v); });
 }
 Outputs sinh(const Node& node) {
-    return map_bounded(node, [](const Functions& f, Bounded x) { return f.monotone(x, [](double v) { return std::sinh(v); }, kFunctionUlp); });
+    return monotone(node, [](double v) { return std::sinh(v); });
 }
 Outputs cosh(const Node& node) {
     return map_bounded(node, [](const Functions& f, Bounded x) {
@@ -161,13 +167,13 @@ Outputs cosh(const Node& node) {
     });
 }
 Outputs asinh(const Node& node) {
-    return map_bounded(node, [](const Functions& f, Bounded x) { return f.monotone(x, [](double v) { return std::asinh(v); }, kFunctionUlp); });
+    return monotone(node, [](double v) { return std::asinh(v); });
 }
 Outputs acosh(const Node& node) {
-    return map_bounded(node, [](const Functions& f, Bounded x) { return f.monotone(x, [](double v) { return std::acosh(v); }, kFunctionUlp); });
+    return monotone(node, [](double v) { return std::acosh(v); });
 }
 Outputs atanh(const Node& node) {
-    return map_bounded(node, [](const Functions& f, Bounded x) { return f.monotone(x, [](double v) { return std::atanh(v); }, kFunctionUlp); });
+    return monotone(node, [](double v) { return std::atanh(v); });
 }
 
 }  // namespace assay::golden::ops

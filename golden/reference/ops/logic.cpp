@@ -1,4 +1,5 @@
-// Rounding to integers, signs, classes of numbers, logic and bits: exact results, doubtful only where an operand's error reaches over a step.
+// Rounding to integers, signs, classes of numbers, logic and bits: exact results, doubtful only where an operand's error reaches
+// over a step.
 #include <cmath>
 #include <functional>
 

@@ -1,5 +1,6 @@
-// Normalisations: mean and variance of groups of elements (Layer, Group, Instance, MeanVariance, RMS), p-norms, and LRN across channels. All are
-// compositions of bounded sums, roots and products; the mean is taken off before squaring, as the specification's formulas do.
+// Normalisations: mean and variance of groups of elements (Layer, Group, Instance, MeanVariance, RMS), p-norms, and LRN across
+// channels. All are compositions of bounded sums, roots and products; the mean is taken off before squaring, as the specification's
+// formulas do.
 #include <cmath>
 
 #include <fmt/format.h>
