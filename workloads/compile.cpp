@@ -109,7 +109,8 @@ private:
         const Lowering::Mark mark = lowering_->mark();
         std::string reason;
         try {
-            const auto dynamic = [&](ValueId v) { return v != kNoValue && (graph_.value(v).dynamic || (graph_.value(v).known && element_count(graph_.value(v).shape) == 0)); };
+            // A constant without elements is an absent parameter (Resize's roi): the lowerings know what it means.
+            const auto dynamic = [&](ValueId v) { return v != kNoValue && (graph_.value(v).dynamic || (graph_.value(v).known && !graph_.value(v).constant && element_count(graph_.value(v).shape) == 0)); };
             if (std::any_of(node.outputs.begin(), node.outputs.end(), dynamic) || std::any_of(node.inputs.begin(), node.inputs.end(), dynamic))
                 throw NodeError(id, "the shape of its tensors is known at run time only, or they have no elements");
             if (const std::string text = beyond_lowering(node); !text.empty()) throw NodeError(id, text);
