@@ -8,7 +8,7 @@ namespace assay::golden {
 namespace {
 
 struct Entry {
-    Kernel kernel;
+    Kernel kernel;              ///< null: control flow (control.cpp)
     std::vector<int> versions;  ///< ascending: each version of the operator that changed its definition (ONNX Changelog.md)
 };
 
@@ -50,10 +50,12 @@ const std::map<std::string, Entry>& table() {
         {"HardSigmoid", {ops::hard_sigmoid, {6, 22}}},
         {"HardSwish", {ops::hard_swish, {14, 22}}},
         {"Identity", {ops::identity, {1, 13, 14, 16, 19, 21, 23}}},
+        {"If", {nullptr, {1, 11, 13, 16, 19, 21, 23, 24}}},
         {"LSTM", {ops::lstm, {7, 14, 22}}},
         {"LeakyRelu", {ops::leaky_relu, {6, 16}}},
         {"Less", {ops::less, {7, 9, 13}}},
         {"LessOrEqual", {ops::less_or_equal, {12, 16}}},
+        {"Loop", {nullptr, {1, 11, 13, 16, 19, 21, 23, 24}}},
         {"MatMul", {ops::matmul, {1, 9, 13}}},
         {"MatMulInteger", {ops::matmul_integer, {10}}},
         {"Max", {ops::max, {6, 8, 12, 13}}},
@@ -78,6 +80,7 @@ const std::map<std::string, Entry>& table() {
         {"Reshape", {ops::reshape, {5, 13, 14, 19, 21, 23}}},
         {"Resize", {ops::resize, {10, 11, 13, 18, 19}}},
         {"ReverseSequence", {ops::reverse_sequence, {10}}},
+        {"Scan", {nullptr, {8, 9, 11, 16, 19, 21, 23, 24}}},
         {"Scatter", {ops::scatter_elements, {9}}},
         {"ScatterElements", {ops::scatter_elements, {11, 13, 16, 18}}},
         {"ScatterND", {ops::scatter_nd, {11, 13, 16, 18}}},
