@@ -174,7 +174,7 @@ SessionReport run_session(const SessionOptions& options) {
     progress("import");
     const LoadedModel model = load_model(options.model);
     std::optional<golden::Reference> made;
-    if (options.measure == 0) made.emplace(model.proto, options.model.model);
+    if (options.measure == 0) made.emplace(model.proto, options.model.model, model.data.inputs);
     report.data = model.data.text;
     report.random_inputs = model.random_inputs;
     report.seconds.import = phase.lap();

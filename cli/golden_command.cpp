@@ -21,7 +21,7 @@ struct GoldenCommand {
 
 int make(const GoldenCommand& options) {
     const campaign::LoadedModel model = campaign::load_model(options.request);
-    const golden::Reference reference(model.proto, options.request.model);
+    const golden::Reference reference(model.proto, options.request.model, model.data.inputs);
     golden::Golden made;
     made.provenance.model_path = options.request.model;
     made.provenance.model_sha256 = model.source.sha256;

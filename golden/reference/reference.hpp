@@ -15,6 +15,8 @@ class ModelProto;
 
 namespace assay::golden {
 
+struct Graph;
+
 struct InputInfo {
     std::string name;
     DType dtype = DType::f32;
@@ -33,26 +35,28 @@ using LayerRules = std::map<std::string, LayerRule>;
 class Reference {
 public:
     /// Checks the graph and every operator at once. Throws Error(bad_input), a line for each problem: "model: node 'name' (Op-version):
-    /// ...".
-    explicit Reference(std::shared_ptr<const onnx::ModelProto> model, std::string name = "model");
+    /// ...". Integer and bool values and all shapes of `inputs` (may be empty) may decide control flow, which is then taken apart into nodes
+    /// whose values have names (graph.hpp); run and emulate take no other values for those that did.
+    explicit Reference(std::shared_ptr<const onnx::ModelProto> model, std::string name = "model",
+                       const std::map<std::string, Tensor>& inputs = {});
     ~Reference();
     Reference(Reference&&) noexcept;
 
     const std::vector<InputInfo>& inputs() const { return inputs_; }
     const std::vector<std::string>& outputs() const { return outputs_; }
-    int node_count() const;
+    int node_count() const;                  ///< of the model's graph; what is inside control flow and functions belongs to its outermost node
     std::string node_label(int node) const;  ///< "node 'conv1' (Conv-11)"
     /// The first output that node `node` names: the key of its LayerRule. Empty when it names none.
     std::string node_output(int node) const;
     /// Non-finite weights and the like: the run goes on, the user should know.
     const std::vector<std::string>& warnings() const { return warnings_; }
 
-    /// Every value of the graph by name. Inputs must be complete and fit (dimensions left open are bound by them). Error(bad_input) names
+    /// Every value of the graph by name, initialisers among them. Inputs must be complete and fit (dimensions left open are bound by them). Error(bad_input) names
     /// what is missing or does not fit. Thread: any; const but for the constants' cache.
     Values run(const std::map<std::string, Tensor>& inputs) const;
 
     /// The whole network in the chip's arithmetic, by golden's own emulation: fp32 after each operation, matrix products by the rule of
-    /// their node (`otherwise` for nodes without one). The yardstick of global error.
+    /// their node, or of the outermost node around it (`otherwise` for nodes without one). The yardstick of global error.
     Values emulate(const std::map<std::string, Tensor>& inputs, const LayerRules& rules, const LayerRule& otherwise) const;
 
     /// One value from the tensors that the device fed into its layer: the nodes between `feeds` and `output` are evaluated, constants are
@@ -62,14 +66,17 @@ public:
                    Mode mode = Mode::bound) const;
 
     bool has_value(const std::string& name) const;
+    /// Index of the outermost node that makes a value; -1 for inputs, initialisers and unknown names.
+    int node_of(const std::string& value) const;
 
 private:
-    struct Graph;
+    void feed(const std::map<std::string, Tensor>& inputs, Values& values) const;
     Values run_mode(const std::map<std::string, Tensor>& inputs, Mode mode, const LayerRules& rules,
                     const LayerRule& otherwise) const;
     std::shared_ptr<const onnx::ModelProto> model_;
     std::string name_;
     std::unique_ptr<Graph> graph_;
+    std::map<std::string, Tensor> decisive_;
     std::vector<InputInfo> inputs_;
     std::vector<std::string> outputs_, warnings_;
 };

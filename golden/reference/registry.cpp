@@ -8,7 +8,7 @@ namespace assay::golden {
 namespace {
 
 struct Entry {
-    Kernel kernel;
+    Kernel kernel;              ///< null: control flow (control.cpp)
     std::vector<int> versions;  ///< ascending: each version of the operator that changed its definition (ONNX Changelog.md)
 };
 
@@ -80,6 +80,7 @@ const std::map<std::string, Entry>& table() {
         {"IsInf", {ops::is_inf, {10, 20}}},
         {"IsNaN", {ops::is_nan, {9, 13, 20}}},
         {"LRN", {ops::lrn, {1, 13}}},
+        {"If", {nullptr, {1, 11, 13, 16, 19, 21, 23, 24}}},
         {"LSTM", {ops::lstm, {7, 14, 22}}},
         {"LayerNormalization", {ops::layer_normalization, {17}}},
         {"LeakyRelu", {ops::leaky_relu, {6, 16}}},
@@ -88,6 +89,7 @@ const std::map<std::string, Entry>& table() {
         {"Log", {ops::log, {6, 13}}},
         {"LogSoftmax", {ops::log_softmax, {1, 11, 13}}},
         {"LpNormalization", {ops::lp_normalization, {1, 22}}},
+        {"Loop", {nullptr, {1, 11, 13, 16, 19, 21, 23, 24}}},
         {"MatMul", {ops::matmul, {1, 9, 13}}},
         {"MatMulInteger", {ops::matmul_integer, {10}}},
         {"Max", {ops::max, {6, 8, 12, 13}}},
@@ -128,6 +130,7 @@ const std::map<std::string, Entry>& table() {
         {"Resize", {ops::resize, {10, 11, 13, 18, 19}}},
         {"ReverseSequence", {ops::reverse_sequence, {10}}},
         {"Round", {ops::round, {11, 22}}},
+        {"Scan", {nullptr, {8, 9, 11, 16, 19, 21, 23, 24}}},
         {"Scatter", {ops::scatter_elements, {9}}},
         {"ScatterElements", {ops::scatter_elements, {11, 13, 16, 18}}},
         {"ScatterND", {ops::scatter_nd, {11, 13, 16, 18}}},
