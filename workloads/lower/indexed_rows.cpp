@@ -18,7 +18,7 @@ public:
         table_size_ = static_cast<std::int64_t>(simkernel::size_of(m.table_type));
         dense_size_ = static_cast<std::int64_t>(simkernel::size_of(m.dense_type));
         computes_ = !m.expr.ops().empty();
-        segments_ = computes_ ? split(m.expr).size() : 1;
+        if (computes_) plan_ = plan_expr(m.expr);
         cut_box();
         choose_rows();
         std::int64_t tiles = (m_.rows + rows_ - 1) / rows_ * ((run_ + chunk_ - 1) / chunk_);
@@ -80,7 +80,7 @@ private:
         for (const auto& d : inner) elements *= d.extent;
         std::uint64_t total = 2 * align_up(static_cast<std::uint64_t>(4 * rows)) + 2 * align_up(static_cast<std::uint64_t>(elements * (m_.scatter ? dense_size_ : table_size_)));
         if (computes_) total += 2 * align_up(static_cast<std::uint64_t>(elements * dense_size_));
-        if (segments_ > 1) total += align_up(static_cast<std::uint64_t>(4 * elements));
+        total += temp_bytes(plan_, static_cast<std::uint64_t>(elements));
         return total;
     }
 
@@ -164,7 +164,7 @@ private:
             VectorShape shape;
             shape.count[0] = n;
             e.at(Stage::compute, step);
-            emit_expr(e, m_.expr, shape, {{data_.addr(), m_.table_type, {static_cast<std::int32_t>(table_size_)}}},
+            emit_plan(e, plan_, shape, {{data_.addr(), m_.table_type, {static_cast<std::int32_t>(table_size_)}}},
                       {from, m_.dense_type, {static_cast<std::int32_t>(dense_size_)}}, temp_);
         }
         e.at(Stage::store, step);
@@ -178,7 +178,7 @@ private:
     const IndexedRows& m_;
     std::int64_t table_size_ = 4, dense_size_ = 4;
     bool computes_ = false;
-    std::size_t segments_ = 1;
+    ExprPlan plan_;
     std::int64_t run_ = 1, chunk_ = 1, rows_ = 1;
     std::vector<IndexedRows::Dim> inner_, outer_;
     Ring list_, data_, result_;
