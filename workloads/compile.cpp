@@ -10,6 +10,7 @@
 #include "workloads/lower/host.hpp"
 #include "workloads/lower/lower.hpp"
 #include "workloads/onnx/import.hpp"
+#include "workloads/passes/decompose/decompose.hpp"
 #include "workloads/passes/passes.hpp"
 #include "workloads/schedule/semaphores.hpp"
 
@@ -40,6 +41,7 @@ public:
             throw Error(ErrorKind::usage, fmt::format("precision '{}' is unknown; use native or bf16", options.precision));
         std::vector<NodeError> errors;
         infer_and_fold(graph_, errors);
+        decompose(graph_, errors);
         for (const NodeError& error : errors) report(error);
     }
 

@@ -60,6 +60,7 @@ NodeId Graph::add_node(Node node) {
 void Graph::connect() {
     boost::remove_edge_if([](const auto&) { return true; }, adjacency_);
     readers_.assign(values_.size(), {});
+    for (std::size_t v = 0; v < boost::num_vertices(adjacency_); ++v) boost::clear_out_edges(v, adjacency_);  // of an earlier call
     for (NodeId id = 0; id < node_count(); ++id) {
         const auto read = [&](ValueId input) {
             if (input == kNoValue) return;
@@ -76,7 +77,9 @@ void Graph::connect() {
 std::vector<NodeId> Graph::topological_order() const {
     // Kahn's algorithm with a heap: boost::topological_sort gives an order that depends on the depth-first search, not on the file.
     std::vector<std::size_t> missing(boost::num_vertices(adjacency_));
-    std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+    // What a node was taken apart into stands where the node stood.
+    const auto later = [&](NodeId a, NodeId b) { return std::pair(node(a).index, a) > std::pair(node(b).index, b); };
+    std::priority_queue<NodeId, std::vector<NodeId>, decltype(later)> ready(later);
     for (std::size_t v = 0; v < missing.size(); ++v) {
         missing[v] = boost::in_degree(v, adjacency_);
         if (missing[v] == 0) ready.push(static_cast<NodeId>(v));

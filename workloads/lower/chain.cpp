@@ -66,6 +66,14 @@ private:
         }
     }
 
+    /// A value that is not there yet, but whose maker can join because nobody but `taken` reads it.
+    bool joins(ValueId value, const std::vector<NodeId>& taken) const {
+        const NodeId maker = g_.value(value).producer;
+        if (maker < 0 || g_.node(maker).folded || taken.size() >= kMostSteps || shown(value) || !absorbable(maker)) return false;
+        const auto readers = g_.consumers(value);
+        return std::all_of(readers.begin(), readers.end(), [&](NodeId r) { return std::find(taken.begin(), taken.end(), r) != taken.end(); });
+    }
+
     /// Adds the nodes that turn the open value into one other value.
     bool step() {
         if (shown(chain_.output)) return false;
@@ -103,12 +111,17 @@ private:
             if (shown(open[0]) || !take_readers(open[0])) return false;
         }
         std::set<ValueId> sources = sources_;
-        for (const NodeId id : taken) {
-            const Node& node = g_.node(id);
-            for (std::size_t i = 0; i < data_inputs(node); ++i)
-                if (node.inputs[i] != kNoValue && !computed.contains(node.inputs[i]) && !readable_(node.inputs[i])) return false;
-            count_sources(id, computed, sources);
+        for (std::size_t k = 0; k < taken.size(); ++k) {  // grows: what only these nodes read joins them
+            const Node& node = g_.node(taken[k]);
+            for (std::size_t i = 0; i < data_inputs(node); ++i) {
+                const ValueId input = node.inputs[i];
+                if (input == kNoValue || computed.contains(input) || readable_(input)) continue;
+                if (!joins(input, taken)) return false;
+                taken.push_back(g_.value(input).producer);
+                computed.insert(input);
+            }
         }
+        for (const NodeId id : taken) count_sources(id, computed, sources);
         if (sources.size() > most_sources_) return false;
         if (!order(taken)) return false;
         chain_.nodes.insert(chain_.nodes.end(), taken.begin(), taken.end());

@@ -164,7 +164,7 @@ private:
             VectorShape shape;
             shape.count[0] = n;
             e.at(Stage::compute, step);
-            emit_expr(e, m_.expr, shape, {{data_.addr(), m_.table_type, {static_cast<std::int32_t>(table_size_)}}},
+            emit_plan(e, plan_, shape, {{data_.addr(), m_.table_type, {static_cast<std::int32_t>(table_size_)}}},
                       {from, m_.dense_type, {static_cast<std::int32_t>(dense_size_)}}, temp_);
         }
         e.at(Stage::store, step);

@@ -18,6 +18,7 @@ void lower_gather(Lowering& lowering, NodeId id);        ///< Gather by constant
 void lower_gather_list(Lowering& lowering, NodeId id);   ///< GatherElements, GatherND
 void lower_scatter_list(Lowering& lowering, NodeId id);  ///< ScatterElements, ScatterND, Scatter
 void lower_pool(Lowering& lowering, NodeId id);         ///< Max, Average, Lp and global pooling
+void lower_reduce(Lowering& lowering, NodeId id);       ///< sums, means, extremes and norms over any dimensions
 void lower_softmax(Lowering& lowering, NodeId id);
 
 /// Copies a graph output that is only a view into a tensor of its own.

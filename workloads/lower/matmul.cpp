@@ -87,7 +87,12 @@ void finish(Lowering& l, NodeId id, MatrixSpec& s, bool qlinear) {
         const std::size_t rank = graph.value(node.outputs[0]).shape.size();
         if (rank > 0)
             follow_matrix(l, s, node.outputs[0], rank - 1, [&](const Operand& o) -> std::optional<std::array<std::int64_t, 4>> {
-                return o.strides == row_major_strides(o.shape) ? std::optional(s.out_strides) : std::nullopt;
+                // Rows of one stride, or else as the result lies.
+                const auto matrix = reshape_strides(o.shape, o.strides, {element_count(o.shape) / s.outputs, s.outputs});
+                if (!matrix) return std::nullopt;
+                if (s.repeats.size() == 1 && s.batch == 1 && s.window.out[0] == 1) return std::array<std::int64_t, 4>{0, 0, (*matrix)[0], (*matrix)[1]};
+                const bool plain = (*matrix)[1] == 1 && (*matrix)[0] == s.outputs;
+                return plain ? std::optional(s.out_strides) : std::nullopt;
             });
         else
             s.tail.output = node.outputs[0];
