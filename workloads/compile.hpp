@@ -33,6 +33,8 @@ struct CompileOptions {
     std::map<std::string, Shape> input_shapes;  ///< shapes of graph inputs, as the user's tensors have them
     std::uint64_t reserved_bytes = 0;           ///< device memory from 0 that the program leaves to placed tensors
     std::map<std::string, Placement> placements;
+    /// Values of graph inputs. Those of up to 64 integers or bools may decide conditions, trip counts and shapes (Graph::bound_inputs).
+    std::map<std::string, Tensor> input_values;
     bool probes_all = true;                     ///< keep every intermediate tensor in HBM until the end
     std::vector<std::string> probes;            ///< tensors to keep when not all are
 };

@@ -58,6 +58,7 @@ NodeId Graph::add_node(Node node) {
 }
 
 void Graph::connect() {
+    boost::remove_edge_if([](const auto&) { return true; }, adjacency_);
     readers_.assign(values_.size(), {});
     for (NodeId id = 0; id < node_count(); ++id) {
         const auto read = [&](ValueId input) {

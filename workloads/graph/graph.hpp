@@ -27,6 +27,7 @@ struct Attribute {
     std::string s;
     std::vector<std::int64_t> ints;
     std::vector<float> floats;
+    std::vector<std::string> strings;
     std::shared_ptr<const Tensor> tensor;
 };
 
@@ -96,11 +97,14 @@ public:
     std::string file;  ///< the model's file name, for messages
     int opset = 0;
     std::vector<ValueId> inputs, outputs;
+    std::map<std::string, Tensor> input_values;  ///< small integer and bool inputs whose values the user gave
+    /// Those of them that a condition, a trip count or a shape was decided by: what is compiled holds for these values only.
+    std::map<std::string, Tensor> bound_inputs;
 
     ValueId value_id(const std::string& name);  ///< finds or makes the value of that name
     ValueId find(const std::string& name) const;
     NodeId add_node(Node node);
-    void connect();  ///< makes the edges once all nodes are in
+    void connect();  ///< makes the edges once all nodes are in; again after nodes were added or changed
 
     Node& node(NodeId id) { return adjacency_[static_cast<std::size_t>(id)]; }
     const Node& node(NodeId id) const { return adjacency_[static_cast<std::size_t>(id)]; }

@@ -72,7 +72,7 @@ std::string unsupported_reason(const std::string& op) {
     if (const char* reason = class_of(op)) return reason;
     if (const auto it = operators().find(op); it != operators().end())
         return fmt::format("the operator is defined from opset {} on; convert the model", it->second.since);
-    return "the operator is not known; rewrite the model without it";
+    return "the operator is not supported; rewrite the model without it";
 }
 
 std::vector<std::string> captured_names(const onnx::NodeProto& node) {

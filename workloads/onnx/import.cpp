@@ -8,13 +8,16 @@
 
 #include "support/error.hpp"
 #include "support/onnx/onnx_file.hpp"
+#include "workloads/host/evaluate.hpp"
+#include "workloads/host/functions.hpp"
 #include "workloads/onnx/op_versions.hpp"
+#include "workloads/passes/flatten.hpp"
 
 namespace assay::workloads {
 namespace {
 
-constexpr int kOldestOpset = 7;   // below it, broadcasting and BatchNormalization meant other things
-constexpr int kNewestOpset = 23;  // the newest whose changes to the supported operators have been read
+constexpr int kOldestOpset = 7;          // below it, broadcasting and BatchNormalization meant other things
+constexpr std::int64_t kMostBound = 64;  // elements of an input that may decide shapes and conditions
 
 [[noreturn]] void bad(const std::string& text) { throw Error(ErrorKind::bad_input, text); }
 
@@ -44,13 +47,14 @@ Attribute import_attribute(const onnx::AttributeProto& proto, const std::string&
             break;
         case onnx::AttributeProto::STRINGS:
             a.kind = Kind::texts;
+            a.strings.assign(proto.strings().begin(), proto.strings().end());
             break;
         case onnx::AttributeProto::TENSOR:
             a.kind = Kind::tensor;
             a.tensor = std::make_shared<const Tensor>(tensor_from_proto(proto.t(), where + " attribute '" + proto.name() + "'"));
             break;
         default:
-            break;  // a subgraph: the operators that take one are reported as unsupported
+            break;  // subgraphs and sparse tensors stay in the node's protobuf, where the host evaluator finds them
     }
     return a;
 }
@@ -73,7 +77,7 @@ Shape bind_shape(const onnx::ValueInfoProto& info, const std::string& file, cons
         const auto& dim = type.shape().dim(d);
         const bool fixed = dim.has_dim_value() && dim.dim_value() > 0;
         const std::string name = dim.has_dim_param() ? dim.dim_param() : "";
-        std::int64_t extent = fixed ? dim.dim_value() : 0;
+        std::int64_t extent = fixed ? dim.dim_value() : -1;  // -1: not bound; 0 is legal where the user gives it
         if (!fixed && !name.empty()) {
             if (const auto it = options.dims.find(name); it != options.dims.end())
                 extent = it->second;
@@ -82,13 +86,12 @@ Shape bind_shape(const onnx::ValueInfoProto& info, const std::string& file, cons
         }
         if (given != options.input_shapes.end()) {
             const std::int64_t wanted = given->second[static_cast<std::size_t>(d)];
-            if (extent > 0 && extent != wanted)
+            if (extent >= 0 && extent != wanted)
                 bad(fmt::format("{}: input '{}' dimension {}{} is {} in the tensor given, but {} here; give one of that size", file,
                                 info.name(), d, name.empty() ? "" : " ('" + name + "')", wanted, extent));
             extent = wanted;
         }
-        // No elements is a size too when a tensor says so: the cache of a decoder before its first token.
-        if (extent < 0 || (extent == 0 && given == options.input_shapes.end()))
+        if (extent < 0)
             bad(fmt::format("{}: input '{}' dimension {} ('{}') is dynamic and not bound; give --dim {}=SIZE or an input tensor", file,
                             info.name(), d, name, name.empty() ? "NAME" : name));
         if (!fixed && !name.empty()) bound[name] = extent;
@@ -104,26 +107,43 @@ std::string op_with_version(const Node& node, int opset) {
     return fmt::format("{}-{}", node.op, schema_version(node.op, opset));
 }
 
+NodeId import_node(Graph& graph, onnx::NodeProto proto, int index, const std::string& name) {
+    proto.set_name(name);
+    Node n;
+    n.index = index;
+    n.op = proto.op_type();
+    n.domain = proto.domain() == "ai.onnx" ? "" : proto.domain();
+    n.name = name;
+    for (const auto& a : proto.attribute()) n.attributes[a.name()] = import_attribute(a, graph.file + ": node '" + n.name + "'");
+    for (const auto& input : proto.input()) n.inputs.push_back(input.empty() ? kNoValue : graph.value_id(input));
+    for (const auto& output : proto.output()) n.outputs.push_back(output.empty() ? kNoValue : graph.value_id(output));
+    for (const auto& capture : hostops::captured_names(proto)) n.captures.push_back(graph.value_id(capture));
+    n.proto = std::make_shared<const onnx::NodeProto>(std::move(proto));
+    return graph.add_node(std::move(n));
+}
+
 Graph import_model(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options) {
     Graph graph;
     graph.file = std::filesystem::path(source.path).filename().string();
     for (const auto& set : model.opset_import())
         if (set.domain().empty() || set.domain() == "ai.onnx") graph.opset = static_cast<int>(set.version());
-    if (graph.opset < kOldestOpset || graph.opset > kNewestOpset)
-        bad(fmt::format("{}: opset {} is not supported, allowed: {} to {}; convert the model", graph.file, graph.opset, kOldestOpset,
-                        kNewestOpset));
+    if (graph.opset < kOldestOpset)
+        bad(fmt::format("{}: opset {} is not supported, allowed: {} and newer; convert the model", graph.file, graph.opset, kOldestOpset));
     const onnx::GraphProto& proto = model.graph();
-    if (proto.sparse_initializer_size() > 0) bad(fmt::format("{}: sparse initialisers are not supported; make them dense", graph.file));
-
-    for (const auto& init : proto.initializer()) {
-        Value& v = graph.value(graph.value_id(init.name()));
-        if (v.constant) bad(fmt::format("{}: initialiser '{}' is defined twice; rename one", graph.file, init.name()));
-        v.constant = std::make_shared<const Tensor>(tensor_from_proto(init, graph.file + ": initialiser '" + init.name() + "'"));
+    const auto add_initialiser = [&](const std::string& name, auto&& decode) {
+        Value& v = graph.value(graph.value_id(name));
+        const std::string where = graph.file + ": initialiser '" + name + "'";
+        if (v.constant) bad(where + " is defined twice; rename one");
+        v.constant = std::make_shared<const Tensor>(decode(where));
         v.dtype = v.constant->dtype;
         v.shape = v.constant->shape;
         v.known = true;
-        v.origin = init.name();
-    }
+        v.origin = name;
+    };
+    for (const auto& init : proto.initializer())
+        add_initialiser(init.name(), [&](const std::string& where) { return tensor_from_proto(init, where); });
+    for (const auto& init : proto.sparse_initializer())
+        add_initialiser(init.values().name(), [&](const std::string& where) { return hostops::dense_from_sparse(init, where); });
     std::map<std::string, std::int64_t> bound;
     for (const auto& info : proto.input()) {
         const ValueId id = graph.value_id(info.name());
@@ -136,27 +156,30 @@ Graph import_model(const onnx::ModelProto& model, const ModelSource& source, con
         v.known = v.is_input = true;
         graph.inputs.push_back(id);
     }
-    for (int i = 0; i < proto.node_size(); ++i) {
-        const auto& p = proto.node(i);
-        Node n;
-        n.proto = std::make_shared<const onnx::NodeProto>(p);
-        n.index = i;
-        n.op = p.op_type();
-        n.domain = p.domain() == "ai.onnx" ? "" : p.domain();
-        n.name = p.name().empty() ? fmt::format("{}_{}", p.op_type(), i) : p.name();
-        for (const auto& a : p.attribute()) n.attributes[a.name()] = import_attribute(a, graph.file + ": node '" + n.name + "'");
-        for (const auto& input : p.input()) n.inputs.push_back(input.empty() ? kNoValue : graph.value_id(input));
-        for (const auto& output : p.output()) n.outputs.push_back(output.empty() ? kNoValue : graph.value_id(output));
-        graph.add_node(std::move(n));
+    for (const auto& [name, tensor] : options.input_values) {
+        const ValueId id = graph.find(name);
+        if (id == kNoValue || !graph.value(id).is_input || is_float(tensor.dtype) || tensor.count() > kMostBound) continue;
+        if (tensor.dtype == graph.value(id).dtype && tensor.shape == graph.value(id).shape) graph.input_values[name] = tensor;
     }
-    for (NodeId id = 0; id < graph.node_count(); ++id)
-        for (const ValueId input : graph.node(id).inputs) {
+    onnx::GraphProto inlined;
+    std::vector<int> index;
+    if (model.functions_size() > 0) index = inline_functions(model, inlined);
+    const onnx::GraphProto& nodes = model.functions_size() > 0 ? inlined : proto;
+    for (int i = 0; i < nodes.node_size(); ++i) {
+        const auto& p = nodes.node(i);
+        import_node(graph, p, index.empty() ? i : index[static_cast<std::size_t>(i)], p.name().empty() ? fmt::format("{}_{}", p.op_type(), i) : p.name());
+    }
+    for (NodeId id = 0; id < graph.node_count(); ++id) {
+        std::vector<ValueId> reads = graph.node(id).inputs;
+        reads.insert(reads.end(), graph.node(id).captures.begin(), graph.node(id).captures.end());
+        for (const ValueId input : reads) {
             if (input == kNoValue) continue;
             const Value& v = graph.value(input);
             if (v.producer < 0 && !v.is_input && !v.constant)
                 bad(fmt::format("{}: node '{}' reads '{}', which nothing defines; repair the model", graph.file, graph.node(id).name,
                                 v.name));
         }
+    }
     for (const auto& info : proto.output()) {
         const ValueId id = graph.find(info.name());
         if (id == kNoValue || (graph.value(id).producer < 0 && !graph.value(id).is_input && !graph.value(id).constant))

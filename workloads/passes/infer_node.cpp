@@ -310,7 +310,7 @@ void infer_node(Graph& graph, NodeId id) {
     const Node& node = graph.node(id);
     if (node.domain.empty() && infer_movement(graph, id)) return;
     const auto rule = rules().find(node.op);
-    if (!node.domain.empty() || rule == rules().end()) throw NodeError(id, "the operator is not supported; rewrite the model without it");
+    if (!node.domain.empty() || rule == rules().end()) return infer_on_host(graph, id);
     rule->second(Context{graph, id, node});
 }
 

@@ -6,9 +6,11 @@
 
 namespace assay::workloads {
 
-/// Shapes, types and constants of every value, in one walk in topological order. A node whose inputs are all constants, or whose result
-/// depends only on shapes, is folded: its outputs become constants. DequantizeLinear of a constant keeps the integers beside the result.
-/// Each node that fails is appended to `errors`; nodes that depend on it are skipped in silence.
+/// Shapes, types and constants of every value, in topological order. A node whose inputs are all constants, or whose result depends only on
+/// shapes, is folded: its outputs become constants. DequantizeLinear of a constant keeps the integers beside the result. Control flow whose
+/// course is known is written out (flatten.hpp). Where a condition, a trip count or a shape depends only on inputs whose values are given
+/// (Graph::input_values), these become constants and are recorded in Graph::bound_inputs. A shape that only the run decides makes its value
+/// `dynamic`, and what reads it. Each node that fails is appended to `errors`; nodes that depend on it are skipped in silence.
 void infer_and_fold(Graph& graph, std::vector<NodeError>& errors);
 
 /// Output type and shape of one node whose inputs are known. Throws NodeError.
@@ -18,7 +20,15 @@ void infer_node(Graph& graph, NodeId id);
 /// computed at run time.
 bool infer_movement(Graph& graph, NodeId id);
 
-/// The node's outputs when all it needs is constant; empty when the operator is not one that is folded. Throws NodeError.
+/// The same for whatever the host evaluator runs, dynamic shapes included. Throws NodeError: an operator that nothing runs, inputs that do
+/// not fit it.
+void infer_on_host(Graph& graph, NodeId id);
+
+/// Inputs of the node, not constant, whose values decide its course or the shape of its outputs.
+std::vector<ValueId> deciding_inputs(const Graph& graph, NodeId id);
+
+/// The node's outputs, all of whose inputs are constant (Shape and Size: known); empty when the operator is not one that is folded.
+/// Throws NodeError.
 std::vector<Tensor> fold_node(Graph& graph, NodeId id);
 
 /// DequantizeLinear-10 of a constant: (x - zero point) * scale in fp32, by tensor or along `axis`. Throws NodeError.
