@@ -29,6 +29,7 @@ std::vector<bool> live_nodes(const Graph& graph) {
         live[static_cast<std::size_t>(producer)] = true;
         for (const ValueId input : graph.node(producer).inputs)
             if (input != kNoValue) open.push_back(input);
+        open.insert(open.end(), graph.node(producer).captures.begin(), graph.node(producer).captures.end());
     }
     return live;
 }

@@ -37,7 +37,8 @@ bool keeps_order(const std::string& op) {
 
 /// What fold_dequantize keeps the integers of; other types and blocks fold to plain floats.
 bool keeps_integers(const Graph& graph, const Node& node) {
-    if (node.op != "DequantizeLinear" || !graph.is_constant(node.input(0)) || !graph.is_constant(node.input(1))) return node.op == "DequantizeLinear";
+    if (node.op != "DequantizeLinear") return false;
+    if (!graph.is_constant(node.input(0)) || !graph.is_constant(node.input(1))) return true;  // which says what is missing
     const DType x = graph.value(node.inputs[0]).dtype, scale = graph.value(node.inputs[1]).dtype;
     return (x == DType::i8 || x == DType::u8 || x == DType::i32) && scale == DType::f32 && node.integer("block_size", 0) == 0;
 }
@@ -99,24 +100,13 @@ bool bind_deciding_inputs(Graph& graph, NodeId id) {
     return bound;
 }
 
-/// Shapes and types by the rules that the lowerings share, else by the host's.
+/// Shapes and types by the rules that the lowerings rely on, else by the host's.
 void infer(Graph& graph, NodeId id) {
     const Node& node = graph.node(id);
     const auto dynamic = [&](ValueId v) { return v != kNoValue && graph.value(v).dynamic; };
     if (is_control(node.op) || std::any_of(node.inputs.begin(), node.inputs.end(), dynamic) || !deciding_inputs(graph, id).empty())
         return infer_on_host(graph, id);
-    try {
-        infer_node(graph, id);
-    } catch (const MalformedNode&) {
-        throw;
-    } catch (const NodeError& error) {
-        if (!node.domain.empty() || !hostops::supports(node.op, graph.opset)) throw;
-        try {
-            infer_on_host(graph, id);  // a form of the operator that no lowering has
-        } catch (const NodeError&) {
-            throw error;
-        }
-    }
+    infer_node(graph, id);  // which hands on what it has no rule for; what it refuses no lowering may see
 }
 
 class Walk {

@@ -118,6 +118,8 @@ Shape window_extents(const Context& c, const Shape& spatial, const std::vector<I
     if (kernel.size() != rank || rank == 0) c.bad(fmt::format("kernel_shape has {} entries for {} spatial dimensions; repair the model", kernel.size(), rank));
     const auto strides = list("strides", 1, rank), dilations = list("dilations", 1, rank), pads = list("pads", 0, 2 * rank);
     const std::string auto_pad = c.node.text("auto_pad", "NOTSET");
+    if (auto_pad != "NOTSET" && auto_pad != "VALID" && auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER")
+        c.bad(fmt::format("auto_pad=\"{}\" is unknown; use NOTSET, SAME_UPPER, SAME_LOWER or VALID", auto_pad));
     Shape out;
     for (std::size_t d = 0; d < rank; ++d) {
         if (kernel[d] < 1 || kernel[d] > hostops::kMaxElements || strides[d] < 1 || dilations[d] < 1)
@@ -138,6 +140,9 @@ Shape window_extents(const Context& c, const Shape& spatial, const std::vector<I
 void convolution(const Context& c, std::size_t x, std::size_t w, DType dtype) {
     const Shape &xs = c.shape(x), &ws = c.shape(w);
     if (xs.size() < 3 || ws.size() != xs.size()) c.bad(fmt::format("input {} and weight {} do not fit; repair the model", to_string(xs), to_string(ws)));
+    const I64 group = c.node.integer("group", 1);
+    if (group < 1 || xs[1] % group || ws[0] % group || xs[1] / group != ws[1])
+        c.bad(fmt::format("{} channels in {} groups do not fit the weight {}; repair the model", xs[1], group, to_string(ws)));
     Shape y{xs[0], ws[0]};
     const Shape spatial = window_extents(c, {xs.begin() + 2, xs.end()}, {ws.begin() + 2, ws.end()});
     y.insert(y.end(), spatial.begin(), spatial.end());
@@ -428,7 +433,7 @@ void infer_on_host(Graph& graph, NodeId id) {
     const Node& node = graph.node(id);
     const Context c{graph, id, node};
     if (!node.domain.empty() || !hostops::supports(node.op, graph.opset)) {
-        const std::string reason = node.domain.empty() ? hostops::unsupported_reason(node.op) : fmt::format("domain '{}' is not known; rewrite the model without it", node.domain);
+        const std::string reason = node.domain.empty() ? hostops::unsupported_reason(node.op) : std::string("the operator is not supported; rewrite the model without it");
         throw NodeError(id, reason);
     }
     const auto dynamic = [&](ValueId v) { return v != kNoValue && graph.value(v).dynamic; };
