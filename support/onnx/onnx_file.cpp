@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <limits>
 
 #include <fmt/format.h>
@@ -55,19 +56,21 @@ void inline_external(Proto& proto, const fs::path& folder, const std::string& fi
         if (entry.key() == "length") length = entry.value();
     }
     const fs::path path = external_path(folder, location, where);
-    std::vector<std::byte> bytes;
-    try {
-        bytes = read_file(path);
-    } catch (const Error& error) {
-        refuse(fmt::format("{}: external data: {}", where, error.what()));
-    }
+    std::error_code error;
+    const std::uint64_t held = fs::is_regular_file(path, error) ? fs::file_size(path, error) : 0;
+    std::ifstream data(path, std::ios::binary);
+    if (error || !data || !fs::is_regular_file(path)) refuse(fmt::format("{}: external data: {}: cannot be read; check the path", where, path.string()));
     const std::uint64_t begin = parse_size(offset, where, "offset");
-    if (begin > bytes.size())
-        refuse(fmt::format("{}: external data offset {} is past the {} bytes of '{}'", where, begin, bytes.size(), path.string()));
-    const std::uint64_t left = bytes.size() - begin;
+    if (begin > held) refuse(fmt::format("{}: external data offset {} is past the {} bytes of '{}'", where, begin, held, path.string()));
+    const std::uint64_t left = held - begin;
     const std::uint64_t size = length.empty() ? left : parse_size(length, where, "length");
     if (size > left) refuse(fmt::format("{}: external data needs {} bytes at {}, '{}' has {}", where, size, begin, path.string(), left));
-    proto.set_raw_data(reinterpret_cast<const char*>(bytes.data()) + begin, size);
+    // Only the tensor's own part: many tensors share one file of gigabytes.
+    std::string& raw = *proto.mutable_raw_data();
+    raw.resize(size);
+    data.seekg(static_cast<std::streamoff>(begin));
+    data.read(raw.data(), static_cast<std::streamsize>(size));
+    if (!data) refuse(fmt::format("{}: external data: {}: could not be read to byte {}", where, path.string(), begin + size));
     proto.clear_external_data();
     proto.clear_data_location();
 }
