@@ -36,7 +36,10 @@ workloads::CompileOptions compile_options(const LoadedModel& model, const ModelR
             throw Error(ErrorKind::usage, fmt::format("--dim {}: not NAME=VALUE with a positive value", assignment));
         options.dims[assignment.substr(0, equals)] = value;
     }
-    for (const auto& [name, tensor] : model.data.inputs) options.input_shapes[name] = tensor.shape;
+    for (const auto& [name, tensor] : model.data.inputs) {
+        options.input_shapes[name] = tensor.shape;
+        if (!is_float(tensor.dtype)) options.input_values[name] = tensor;
+    }
     return options;
 }
 

@@ -99,8 +99,10 @@ VectorOutcome run_vector(const std::string& folder, switchover::Target& target, 
         outcome.status = compared == 0 ? Status::failed : Status::passed;
     } catch (const Error& error) {
         outcome.reason = error.what();
-        // What is refused before a run is a clean "unsupported"; our own broken invariants are not.
-        if (error.kind() != ErrorKind::bad_input && error.kind() != ErrorKind::usage) outcome.status = Status::failed;
+        // What is refused, before a run or by the host evaluator in it (a random Dropout), is a clean "unsupported"; our own broken invariants
+        // are not.
+        if (error.kind() == ErrorKind::bad_input) outcome.status = Status::unsupported;
+        else if (error.kind() != ErrorKind::usage) outcome.status = Status::failed;
     } catch (const std::exception& error) {
         outcome.status = Status::failed;
         outcome.reason = fmt::format("internal error: {}", error.what());

@@ -50,7 +50,8 @@ public:
     void lower() {
         lowering_.emplace(graph_, options_);
         const auto live = live_nodes(graph_);
-        for (const ValueId input : graph_.inputs) lowering_->place_input(input);
+        for (const ValueId input : graph_.inputs)
+            if (!graph_.is_constant(input)) lowering_->place_input(input);
         for (const ValueId output : graph_.outputs) lower_host_output(*lowering_, output);
         std::int64_t position = -1;
         for (const NodeId id : graph_.topological_order()) {
@@ -87,6 +88,7 @@ public:
         program.precision = options_.precision;
         program.model_path = source_.path;
         program.model_sha256 = source_.sha256;
+        for (const auto& [name, value] : graph_.bound_inputs) program.bound_inputs.push_back({name, value});
         return program;
     }
 

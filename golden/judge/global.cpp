@@ -11,6 +11,7 @@
 namespace assay::golden {
 namespace {
 
+constexpr std::int64_t kMostOutliers = 1000;  // one element in so many may be the publisher's own before the output is in doubt
 constexpr double kPublishedLsb = 2;  // issue 2: published int8 outputs come from another integer runtime
 
 void worsen(TensorVerdict& verdict, Verdict to, const std::string& reason) {
@@ -54,6 +55,16 @@ double relative_level(const Value& fp64, const Value& emulation) {
     return largest > 0 ? error / largest : 0;
 }
 
+double rms_level(const Value& fp64, const Value& emulation) {
+    double error = 0, signal = 0;
+    for (std::size_t i = 0; i < fp64.f.size(); ++i) {
+        if (!std::isfinite(fp64.f[i]) || !std::isfinite(emulation.f[i])) continue;
+        error += (emulation.f[i] - fp64.f[i]) * (emulation.f[i] - fp64.f[i]);
+        signal += fp64.f[i] * fp64.f[i];
+    }
+    return signal > 0 ? std::sqrt(error / signal) : 0.0;
+}
+
 void judge_global(TensorVerdict& verdict, const Tensor& device, const GlobalQuestion& question) {
     const Value& golden = question.golden;
     if (device.shape != golden.shape || is_float(device.dtype) != golden.floating()) {
@@ -63,7 +74,7 @@ void judge_global(TensorVerdict& verdict, const Tensor& device, const GlobalQues
         return;
     }
     if (device.count() == 0) return worsen(verdict, Verdict::pass, "only its shape was judged: it has no elements");
-    const Ratios ratios = global_ratios(device, golden, question.fp64, question.emulation);
+    const Ratios ratios = global_ratios(device, golden, question.fp64, question.emulation, question.level);
     verdict.global = GlobalError{ratios.r_rms, ratios.r_max, ratios.max_abs};
     verdict.elements = device.count();
     const Similarity s = similarity(device, golden);
@@ -110,12 +121,20 @@ TensorVerdict judge_published(const PublishedQuestion& q) {
     verdict.cosine = s.cosine;
     verdict.psnr = s.psnr;
     double worst_ratio = 0;
+    std::int64_t outliers = 0;
     for (std::int64_t i = 0; i < q.device.count(); ++i) {
         const double d = q.device.value(i), p = q.published.value(i);
         const bool same = std::isnan(p) ? std::isnan(d) : d == p;
         const double difference = same ? 0.0 : std::fabs(d - p), ratio = std::isfinite(difference) ? difference / allow : HUGE_VAL;
         if (std::isfinite(difference)) verdict.max_abs = std::max(verdict.max_abs, difference);
         if (std::isfinite(difference) && p != 0) verdict.max_rel = std::max(verdict.max_rel, difference / std::fabs(p));
+        // Where the network is not continuous (a peak that is one or is none) the runtime that published may be the one that differs: an element
+        // on which the device agrees with fp64 and the published value does not says nothing about the device.
+        const double own = q.fp64.at(i);
+        if (floating && ratio > 1 && std::fabs(d - own) <= allow && !(std::fabs(p - own) <= allow)) {
+            ++outliers;
+            continue;
+        }
         if (ratio > 1 && !verdict.first_failing) verdict.first_failing = ElementReport{i, coordinates(i, q.device.shape), d, p, allow};
         worst_ratio = std::max(worst_ratio, ratio);
     }
@@ -127,6 +146,8 @@ TensorVerdict judge_published(const PublishedQuestion& q) {
            decided == Verdict::pass ? ""
                                     : fmt::format("{:.3g} times the allowance of {:.3g} from the published output; first {}", worst_ratio,
                                                   allow, describe(*verdict.first_failing)));
+    if (outliers * kMostOutliers > q.device.count())
+        worsen(verdict, Verdict::inconclusive, fmt::format("{} of {} published elements differ from fp64 and the device alike", outliers, q.device.count()));
     std::int64_t row = 0;
     if (q.classifier && !same_top(q.device, q.published, q.device.shape.back(), row))
         worsen(verdict, Verdict::fail, fmt::format("the top class of row {} differs from the published one", row));

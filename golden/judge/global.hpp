@@ -12,6 +12,7 @@ struct GlobalQuestion {
     const Value& golden;  ///< what the device is compared with
     const Value& fp64;    ///< the reference's own values: what the emulation's error is measured against
     const Value& emulation;
+    double level = 0;  ///< typical relative error of the network's tensors (median_level): no tensor is measured in less
 };
 /// Adds the global error to a verdict: shape, class, ratios, similarity figures; worsens verdict and reason as they ask.
 void judge_global(TensorVerdict& verdict, const Tensor& device, const GlobalQuestion& question);
@@ -33,5 +34,8 @@ TensorVerdict judge_published(const PublishedQuestion& question);
 /// max |emulation - fp64| over max |fp64| of one tensor; 0 for integers and for tensors without a finite non-zero value. The largest over a
 /// network's tensors is its fp32 level: over all of them, since an output of two elements may be right by luck.
 double relative_level(const Value& fp64, const Value& emulation);
+
+/// rms(emulation - fp64) over rms(fp64) of one tensor; 0 for integers and where either is not finite or fp64 is zero.
+double rms_level(const Value& fp64, const Value& emulation);
 
 }  // namespace assay::golden

@@ -46,6 +46,7 @@ struct Judge {
     const Values& own;
     const Values& golden;
     Values emulation;
+    double typical = 0;  ///< median relative error of the emulation over the layers' float tensors
     std::map<std::string, std::size_t> internal;  ///< tensors that are no values of the model: the layer that makes each
 
     explicit Judge(const RunToJudge& r)
@@ -54,7 +55,18 @@ struct Judge {
           own(r.own ? *r.own : computed),
           golden(r.golden ? *r.golden : own),
           emulation(r.reference.emulate(r.inputs, rules_of(r.program, r.reference), {r.program.precision == "bf16" ? "bf16" : "bf16x3", 0})),
-          internal(maker_of_internal()) {}
+          internal(maker_of_internal()) {
+        std::vector<double> levels;
+        for (const simkernel::Layer& layer : run.program.layers)
+            for (const std::string& output : layer.outputs) {
+                const auto value = own.find(output);
+                const auto emulated = emulation.find(output);
+                if (value != own.end() && emulated != emulation.end() && value->second.floating()) levels.push_back(rms_level(value->second, emulated->second));
+            }
+        if (levels.empty()) return;
+        std::nth_element(levels.begin(), levels.begin() + static_cast<std::ptrdiff_t>(levels.size() / 2), levels.end());
+        typical = levels[levels.size() / 2];
+    }
 
     std::uint64_t unwritten(const std::string& name) const {
         const auto found = run.unwritten.find(name);
@@ -76,7 +88,7 @@ struct Judge {
             verdict.reason = fmt::format("golden has no value '{}'", name);
             return;
         }
-        judge_global(verdict, tensor, {g->second, own.at(name), e->second});
+        judge_global(verdict, tensor, {g->second, own.at(name), e->second, typical});
     }
 
     TensorVerdict layer(std::size_t index, const std::string& output) const;
@@ -102,7 +114,7 @@ std::map<std::string, std::size_t> Judge::maker_of_internal() const {
 /// What the layer computes from, as the device had it. Where it reads a step of a node that was taken apart, the steps before it belong to the
 /// question, down to values of the model.
 LocalQuestion Judge::question(std::size_t index, const std::string& output, std::string& absent) const {
-    LocalQuestion question{run.reference, output, {}, rule_of(run.program.layers[index])};
+    LocalQuestion question{run.reference, output, {}, rule_of(run.program.layers[index]), &own};
     std::uint64_t macs = run.program.layers[index].macs;
     std::set<std::size_t> seen{index};
     std::vector<std::size_t> open{index};

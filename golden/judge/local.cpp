@@ -34,7 +34,7 @@ public:
     bool accepts(std::int64_t i, double device, double reference) {
         if (!worst_) {
             const auto in_mode = [&](Mode mode) {
-                return std::make_unique<Value>(question_.reference.evaluate(question_.output, question_.feeds, question_.rule, mode));
+                return std::make_unique<Value>(question_.reference.evaluate(question_.output, question_.feeds, question_.rule, mode, question_.exact));
             };
             worst_ = in_mode(Mode::bound_worst);
             emulated_ = in_mode(Mode::bound_emulated);
@@ -128,7 +128,7 @@ TensorVerdict judge_local(const Tensor& device, const LocalQuestion& question, s
         verdict.reason = fmt::format("{} of {} bytes were never written", unwritten_bytes, device.bytes.size());
         return verdict;
     }
-    const Value g = question.reference.evaluate(question.output, question.feeds, question.rule);
+    const Value g = question.reference.evaluate(question.output, question.feeds, question.rule, Mode::bound, question.exact);
     if (device.shape != g.shape || device.dtype != g.dtype) {
         verdict.verdict = Verdict::fail;
         verdict.reason = fmt::format("{} of shape {}, the reference has {} of shape {}", name_of(device.dtype), to_string(device.shape),

@@ -13,6 +13,7 @@ struct LocalQuestion {
     std::string output;                   ///< ONNX value that the layer makes
     std::map<std::string, Tensor> feeds;  ///< device tensors that it reads
     LayerRule rule;
+    const Values* exact = nullptr;  ///< of Reference::run, for what depends on shapes only; may be null
 };
 
 /// Checks shape and type, class and position of non-finite values, then the allowance; fills local, first_failing, max_abs, max_rel, dtype,

@@ -39,9 +39,9 @@ Similarity similarity(const Tensor& device, const Value& reference) {
     return out;
 }
 
-Ratios global_ratios(const Tensor& device, const Value& golden, const Value& fp64, const Value& emulation) {
+Ratios global_ratios(const Tensor& device, const Value& golden, const Value& fp64, const Value& emulation, double level) {
     Ratios out;
-    double n = 0, device_squares = 0, emulation_squares = 0, ulp_squares = 0, emulation_max = 0, largest = 0;
+    double n = 0, signal_squares = 0, device_squares = 0, emulation_squares = 0, ulp_squares = 0, emulation_max = 0, largest = 0;
     for (std::int64_t i = 0; i < device.count(); ++i) {
         const double d = device.value(i), g = golden.at(i), own = fp64.at(i), e = emulation.at(i);
         const bool same_class = std::isfinite(d) ? std::isfinite(e) : std::isnan(d) ? std::isnan(e) : d == e;
@@ -55,15 +55,17 @@ Ratios global_ratios(const Tensor& device, const Value& golden, const Value& fp6
         largest = std::max(largest, std::fabs(g));
         out.max_abs = std::max(out.max_abs, std::fabs(d - g));
         device_squares += (d - g) * (d - g);
+        signal_squares += g * g;
         const double ulp = fp64.floating() ? ulp_f32(g) : 1.0;
         ulp_squares += ulp * ulp;
         if (!std::isfinite(e) || !std::isfinite(own)) continue;
         emulation_max = std::max(emulation_max, std::fabs(e - own));
         emulation_squares += (e - own) * (e - own);
     }
-    out.yardstick_max = std::max(emulation_max, fp64.floating() ? ulp_f32(largest) : 1.0);
+    if (!fp64.floating()) level = 0;
+    out.yardstick_max = std::max({emulation_max, fp64.floating() ? ulp_f32(largest) : 1.0, level * largest});
     if (n == 0) return out;
-    out.r_rms = std::sqrt(device_squares / std::max(emulation_squares, ulp_squares));
+    out.r_rms = std::sqrt(device_squares / std::max({emulation_squares, ulp_squares, level * level * signal_squares}));
     out.r_max = out.max_abs / out.yardstick_max;
     return out;
 }

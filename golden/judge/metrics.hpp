@@ -21,7 +21,8 @@ struct Ratios {
 };
 /// rms and max of (device - golden) over the same of (emulation - fp64), each floored at one output ULP: for floats the ULP of fp32 at each
 /// reference value (rms) and at the largest one (max), for integers 1.
-Ratios global_ratios(const Tensor& device, const Value& golden, const Value& fp64, const Value& emulation);
+/// `level`: a relative error below which the emulation's is not taken: one run of it is one draw, which a small tensor may get right by luck.
+Ratios global_ratios(const Tensor& device, const Value& golden, const Value& fp64, const Value& emulation, double level = 0);
 
 double ulp_f32(double x);  ///< distance between fp32 neighbours at |x|, at least the smallest normal number
 

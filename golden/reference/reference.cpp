@@ -161,7 +161,8 @@ Values Reference::emulate(const std::map<std::string, Tensor>& inputs, const Lay
     return values;
 }
 
-Value Reference::evaluate(const std::string& output, const std::map<std::string, Tensor>& feeds, const LayerRule& rule, Mode mode) const {
+Value Reference::evaluate(const std::string& output, const std::map<std::string, Tensor>& feeds, const LayerRule& rule, Mode mode,
+                          const Values* exact) const {
     const Rules by{mode, {}, rule, model_->graph()};
     ASSAY_CHECK((Numerics{mode, MatrixRule::fp32, 0}.bounds()), "a layer is evaluated in a bound mode");
     Env env(*graph_);
@@ -179,6 +180,11 @@ Value Reference::evaluate(const std::string& output, const std::map<std::string,
         if (producer == graph_->producer.end())
             throw Error(ErrorKind::bad_input, fmt::format("{}: '{}' needs '{}', which the layer was not fed", name_, output, name));
         const Step& step = graph_->steps[static_cast<std::size_t>(producer->second)];
+        if (exact && (step.proto->op_type() == "Shape" || step.proto->op_type() == "Size"))
+            if (const auto known = exact->find(name); known != exact->end()) {
+                env.own[name] = known->second;
+                continue;
+            }
         bool ready = true;
         for (const auto* names : {&step.inputs, &step.captured})
             for (const std::string& input : *names)

@@ -62,8 +62,9 @@ public:
     /// One value from the tensors that the device fed into its layer: the nodes between `feeds` and `output` are evaluated, constants are
     /// the model's. The result carries err (and unrounded, unrounded_err when quantised). Mode is one of the bound modes.
     /// Throws Error(bad_input) when `output` is no value of the graph or depends on an input that is not fed.
+    /// `exact`, if not null, holds values of a run (run()): results of Shape and Size are taken from it, which need no data.
     Value evaluate(const std::string& output, const std::map<std::string, Tensor>& feeds, const LayerRule& rule,
-                   Mode mode = Mode::bound) const;
+                   Mode mode = Mode::bound, const Values* exact = nullptr) const;
 
     bool has_value(const std::string& name) const;
     /// Index of the outermost node that makes a value; -1 for inputs, initialisers and unknown names.

@@ -107,7 +107,7 @@ MatrixSpec start(Lowering& l, NodeId id) {
     s.main = id;
     s.nodes = {id};
     s.x = l.operand(id, node.inputs[0]);
-    if (s.x.constant) l.place_constant(id, node.inputs[0]);
+    if (s.x.constant) l.place_constant(id, s.x.device);
     return s;
 }
 

@@ -26,7 +26,9 @@ void normalise(const Node& node, const Value& x, Value& y, std::int64_t length, 
         sum = num.round(sum + ti);
         if (!node.bounds()) continue;
         // exp turns the absolute error of x - max into a relative one, then adds its own.
-        relative[static_cast<std::size_t>(i)] = std::expm1(x.error(at(i)) + largest_err + rounding(d)) + exp_relative(d);
+        // What underflows is zero on the chip and next to nothing here: wholly wrong is no error of the sum.
+        const bool underflows = ti < kFlush;
+        relative[static_cast<std::size_t>(i)] = underflows ? (ti > 0 ? 1.0 : 0.0) : std::expm1(x.error(at(i)) + largest_err + rounding(d)) + exp_relative(d);
         weighted += relative[static_cast<std::size_t>(i)] * ti;
     }
     const double sum_relative = weighted / sum + static_cast<double>(length) * kU32;
