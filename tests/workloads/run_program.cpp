@@ -53,7 +53,8 @@ RunResult compile_and_run(const onnx::ModelProto& model, CompileOptions options,
     for (const auto& [name, tensor] : inputs) options.input_shapes[name] = tensor.shape;
     RunResult result;
     result.program = compile(model, {"model.onnx", ""}, options);
-    result.tensors = run_program(result.program, options.chip, inputs);
+    // The interpreter knows no host: a program with host steps is for the caller to look at, not to run.
+    if (result.program.host_steps.empty()) result.tensors = run_program(result.program, options.chip, inputs);
     return result;
 }
 
