@@ -15,6 +15,7 @@ namespace assay::golden {
 namespace {
 
 constexpr std::int64_t kMostClasses = 1000;
+constexpr std::size_t kMoreDraws = 8;
 
 LayerRule rule_of(const simkernel::Layer& layer) {
     if (layer.precision == "host") return {"fp32", 0};
@@ -88,8 +89,20 @@ struct Judge {
             verdict.reason = fmt::format("golden has no value '{}'", name);
             return;
         }
-        judge_global(verdict, tensor, {g->second, own.at(name), e->second, typical});
+        TensorVerdict best = verdict;
+        judge_global(best, tensor, {g->second, own.at(name), e->second, typical});
+        // One emulation is one draw of the network's rounding errors, and some tensor of many is lucky in it. What looks too far off is measured
+        // against further draws, and counts only when it is too far in all of them.
+        for (std::size_t i = 0; i < kMoreDraws && best.global && ratio_of(best) > kGlobalPass; ++i) {
+            TensorVerdict again = verdict;
+            judge_global(again, tensor, {g->second, own.at(name), draw(i).at(name), typical});
+            if (again.global && ratio_of(again) < ratio_of(best)) best = again;
+        }
+        verdict = best;
     }
+    static double ratio_of(const TensorVerdict& v) { return std::max(v.global->r_rms, v.global->r_max); }
+    const Values& draw(std::size_t i) const;
+    mutable std::vector<Values> draws;  ///< made when first asked for
 
     TensorVerdict layer(std::size_t index, const std::string& output) const;
     LocalQuestion question(std::size_t index, const std::string& output, std::string& absent) const;
@@ -99,6 +112,23 @@ struct Judge {
     double fp32_level() const;
     bool classifier(const std::string& name) const;
 };
+
+/// The emulation of inputs that differ in their last bit: the same network, other roundings. Integer inputs stay as they are.
+const Values& Judge::draw(std::size_t i) const {
+    while (draws.size() <= i) {
+        std::map<std::string, Tensor> inputs = run.inputs;
+        std::uint64_t bits = 0x9E3779B97F4A7C15u * (draws.size() + 1);
+        for (auto& [name, tensor] : inputs) {
+            if (tensor.dtype != DType::f32) continue;
+            for (float& x : tensor.as<float>()) {
+                bits = bits * 6364136223846793005u + 1442695040888963407u;
+                if (std::isnormal(x)) x = std::nextafter(x, bits >> 63 ? HUGE_VALF : -HUGE_VALF);
+            }
+        }
+        draws.push_back(run.reference.emulate(inputs, rules_of(run.program, run.reference), {run.program.precision == "bf16" ? "bf16" : "bf16x3", 0}));
+    }
+    return draws[i];
+}
 
 std::map<std::string, std::size_t> Judge::maker_of_internal() const {
     std::set<std::string> names;

@@ -9,9 +9,9 @@ namespace assay::workloads {
 
 void take_apart_conv_transpose(Rewriter& r) {
     const Node& n = r.original;
-    const Shape& x = r.in(0).shape;
-    const Shape& w = r.in(1).shape;
-    const Shape& y = r.graph.value(n.outputs[0]).shape;
+    const Shape x = r.in(0).shape;
+    const Shape w = r.in(1).shape;
+    const Shape y = r.graph.value(n.outputs[0]).shape;
     if (x.size() < 3 || w.size() != x.size() || x[1] != w[0]) throw MalformedNode(r.id, "the weight does not fit the input; repair the model");
     if (r.in(0).dtype != DType::f32 || x.size() > 4 || y.size() != x.size()) throw NotTakenApart{};
     const std::size_t spatial = x.size() - 2;

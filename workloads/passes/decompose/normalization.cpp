@@ -41,7 +41,7 @@ ValueId scaled(Rewriter& r, ValueId v, ValueId scale, ValueId bias, ValueId outp
 
 void layer(Rewriter& r, bool centred) {
     const Node& n = r.original;
-    const Shape& shape = r.in(0).shape;
+    const Shape shape = r.in(0).shape;
     const std::int64_t axis = normal_axis(r.id, n.integer("axis", -1), shape.size());
     if (r.in(0).dtype != DType::f32 || n.integer("stash_type", 1) != 1) throw NotTakenApart{};
     const auto axes = axes_from(axis, shape.size());
@@ -64,7 +64,7 @@ ValueId by_channel(Rewriter& r, ValueId v, std::size_t rank) {
 }
 
 void instance(Rewriter& r) {
-    const Shape& shape = r.in(0).shape;
+    const Shape shape = r.in(0).shape;
     if (shape.size() < 3 || r.in(0).dtype != DType::f32) throw NotTakenApart{};
     const auto axes = axes_from(2, shape.size());
     const ValueId x = r.original.inputs[0], d = r.add("Sub", {x, r.reduce("ReduceMean", x, axes)});
@@ -74,7 +74,7 @@ void instance(Rewriter& r) {
 }
 
 void group(Rewriter& r) {
-    const Shape& shape = r.in(0).shape;
+    const Shape shape = r.in(0).shape;
     const std::int64_t groups = r.original.integer("num_groups", 0);
     if (shape.size() < 2 || groups < 1 || shape[1] % groups != 0)
         throw MalformedNode(r.id, "num_groups does not divide the channels; repair the model");
@@ -93,7 +93,7 @@ void group(Rewriter& r) {
 }
 
 void mean_variance(Rewriter& r) {
-    const Shape& shape = r.in(0).shape;
+    const Shape shape = r.in(0).shape;
     std::vector<std::int64_t> axes = r.original.integers("axes", {0, 2, 3});
     for (std::int64_t& a : axes) a = normal_axis(r.id, a, shape.size());
     if (r.in(0).dtype != DType::f32) throw NotTakenApart{};

@@ -25,7 +25,7 @@ constexpr std::int64_t kMostSteps = 1024;  // unrolled, over all directions
 class Unroller {
 public:
     explicit Unroller(Rewriter& r) : r_(r), n_(r.original), lstm_(n_.op == "LSTM"), gru_(n_.op == "GRU"), gates_(lstm_ ? 4 : gru_ ? 3 : 1) {
-        const Shape& x = r.in(0).shape;
+        const Shape x = r.in(0).shape;
         if (x.size() != 3 || r.in(1).shape.size() != 3 || r.in(2).shape.size() != 3)
             throw MalformedNode(r.id, "X, W and R must have 3 dimensions; repair the model");
         batch_first_ = n_.integer("layout", 0) != 0;

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kLongestSum = 1024;  // of a CumSum: the triangle has its square
 
 void log_softmax(Rewriter& r) {
-    const Shape& shape = r.in(0).shape;
+    const Shape shape = r.in(0).shape;
     if (shape.empty()) throw NotTakenApart{};
     const bool single = r.graph.opset >= 13;
     const std::int64_t axis = normal_axis(r.id, r.original.integer("axis", single ? -1 : 1), shape.size());
@@ -26,7 +26,7 @@ void log_softmax(Rewriter& r) {
 
 void log_sum_exp(Rewriter& r) {
     const Node& n = r.original;
-    const Shape& shape = r.in(0).shape;
+    const Shape shape = r.in(0).shape;
     std::vector<std::int64_t> axes = n.integers("axes");
     if (r.has(1)) {
         if (!r.in(1).constant) throw NotTakenApart{};
@@ -47,7 +47,7 @@ void log_sum_exp(Rewriter& r) {
 
 void cumulative(Rewriter& r) {
     const Node& n = r.original;
-    const Shape& shape = r.in(0).shape;
+    const Shape shape = r.in(0).shape;
     if (!r.has(1) || !r.in(1).constant || r.in(1).constant->count() != 1 || shape.empty()) throw NotTakenApart{};
     const auto axis = static_cast<std::size_t>(normal_axis(r.id, r.in(1).constant->integer(0), shape.size()));
     const std::int64_t length = shape[axis];
