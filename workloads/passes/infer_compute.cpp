@@ -95,6 +95,47 @@ void arg(const Call& c) {
     shrink(c, DType::i64, reduced);
 }
 
+/// Y [T, D, B, H] (batch first: [B, T, D, H]), Y_h and Y_c [D, B, H] ([B, D, H]).
+void recurrent(const Call& c) {
+    const Shape &x = c.in(0).shape, &r = c.in(2).shape;
+    if (x.size() != 3 || r.size() != 3) throw MalformedNode(c.id, "X and R must have 3 dimensions; repair the model");
+    const bool batch_first = c.node.integer("layout", 0) != 0;
+    const DType type = c.in(0).dtype;
+    c.out(type, batch_first ? Shape{x[0], x[1], r[0], r[2]} : Shape{x[0], r[0], x[1], r[2]});
+    for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
+        c.out(type, batch_first ? Shape{x[0], r[0], r[2]} : Shape{r[0], x[1], r[2]}, i);
+}
+
+void layer_normalization(const Call& c) {
+    same(c);
+    Shape kept = c.in(0).shape;
+    for (auto d = static_cast<std::size_t>(normal_axis(c.id, c.node.integer("axis", -1), kept.size())); d < kept.size(); ++d) kept[d] = 1;
+    c.out(DType::f32, kept, 1);
+    c.out(DType::f32, kept, 2);
+}
+
+void conv_transpose(const Call& c) {
+    const Shape &x = c.in(0).shape, &w = c.in(1).shape;
+    if (x.size() < 3 || w.size() != x.size() || x[1] != w[0]) throw MalformedNode(c.id, "the weight does not fit the input; repair the model");
+    const std::size_t spatial = x.size() - 2;
+    const auto list = [&](const char* name, std::size_t count, std::int64_t otherwise) {
+        auto v = c.node.integers(name, std::vector<std::int64_t>(count, otherwise));
+        if (v.size() != count) throw MalformedNode(c.id, fmt::format("{} needs {} entries; repair the model", name, count));
+        return v;
+    };
+    const auto stride = list("strides", spatial, 1), dilation = list("dilations", spatial, 1), more = list("output_padding", spatial, 0),
+               pads = list("pads", 2 * spatial, 0), given = list("output_shape", spatial, 0);
+    const std::string auto_pad = c.node.text("auto_pad", "NOTSET");
+    Shape y{x[0], w[1] * c.node.integer("group", 1)};
+    for (std::size_t d = 0; d < spatial; ++d) {
+        const std::int64_t whole = stride[d] * (x[d + 2] - 1) + more[d] + (w[d + 2] - 1) * dilation[d] + 1;
+        const bool same_size = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
+        y.push_back(given[d] > 0 ? given[d] : same_size ? x[d + 2] * stride[d] : whole - pads[d] - pads[spatial + d]);
+        if (y.back() < 0) throw MalformedNode(c.id, "the pads are larger than the output; repair the model");
+    }
+    c.out(c.in(0).dtype, y);
+}
+
 const std::map<std::string, std::function<void(const Call&)>>& rules() {
     static const auto table = [] {
         std::map<std::string, std::function<void(const Call&)>> t;
@@ -119,6 +160,9 @@ const std::map<std::string, std::function<void(const Call&)>>& rules() {
         add(reduce, {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
                      "ReduceLogSumExp", "ReduceSumSquare"});
         add(arg, {"ArgMax", "ArgMin"});
+        add(recurrent, {"LSTM", "GRU", "RNN"});
+        add(layer_normalization, {"LayerNormalization"});
+        add(conv_transpose, {"ConvTranspose"});
         return t;
     }();
     return table;
