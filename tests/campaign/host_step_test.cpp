@@ -8,7 +8,7 @@
 #include "campaign/session.hpp"
 #include "simkernel/chip_config.hpp"
 #include "support/error.hpp"
-#include "support/npy.hpp"
+#include "support/tensor_io.hpp"
 
 namespace assay::campaign {
 namespace {
