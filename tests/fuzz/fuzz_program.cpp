@@ -1,5 +1,5 @@
 // The program loader, apart from HDF5 (fuzz_hdf5 has that): any metadata and datasets are refused, or give a program that every reader of
-// it can use. The input is five length-prefixed pieces: metadata, descriptors, debug, constants, offsets.
+// it can use. The input is six length-prefixed pieces: metadata, descriptors, debug, constants, offsets, what host steps hold.
 #include "fuzz_target.hpp"
 #include "sample_program.hpp"
 #include "simkernel/exec/faults.hpp"
@@ -21,7 +21,7 @@ std::string pack(const Program& program) {
     const ProgramParts parts = parts_of(program);
     std::string out;
     put(out, std::as_bytes(std::span(parts.meta)));
-    for (const Tensor* t : {&parts.descriptors, &parts.debug, &parts.constants, &parts.element_offsets}) put(out, t->bytes);
+    for (const Tensor* t : {&parts.descriptors, &parts.debug, &parts.constants, &parts.element_offsets, &parts.host_image}) put(out, t->bytes);
     return out;
 }
 
@@ -46,7 +46,7 @@ Tensor as_tensor(std::span<const std::uint8_t> piece, DType type, std::int64_t c
 void use(Program program) {
     constexpr std::uint64_t small = 1 << 16;
     for (const TensorSlot& slot : program.tensors) {
-        if (slot.bytes > small) continue;
+        if (slot.on_host || slot.bytes > small) continue;
         const std::vector<std::byte> device(slot.bytes, std::byte{0x5A});
         expect(to_device(slot, from_device(slot, device)) == device, "a slot's permutation is undone by its inverse");
     }
@@ -65,7 +65,13 @@ std::vector<std::string> seeds() {
     Program two = sample_program();
     two.tensors.push_back({"z", DType::u8, {2, 3, 4}, {2, 0, 1}, true, DeviceAddr{0x3800}, 24, Role::intermediate});
     two.layers.push_back({"", "Relu", {1, 2}, {"y"}, {"z"}, "move", 0, 0, 0, "", 4, 1});
-    return {pack(sample_program()), pack(two), pack({})};
+    Program host = sample_program();
+    host.layers.push_back({"", "NonZero", {1}, {"y"}, {"w"}, "host", 0, 32, 0, "", 5, 0});
+    TensorSlot where{"w", DType::i64, {}, {}, false, DeviceAddr{0}, 0, Role::output, false, true};
+    host.tensors.push_back(where);
+    host.host_steps.push_back({1, 5, {host.tensors[1]}, {where}, "not a model", "its shape depends on data"});
+    host.bound_inputs.push_back({"sr", make_tensor<std::int64_t>(DType::i64, {1}, std::vector<std::int64_t>{16000})});
+    return {pack(sample_program()), pack(two), pack(host), pack({})};
 }
 
 }  // namespace assay::fuzz
@@ -81,6 +87,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     parts.debug = as_tensor(get(input), DType::u32, 2);
     parts.constants = as_tensor(get(input), DType::u8, 0);
     parts.element_offsets = as_tensor(get(input), DType::i64, 0);
+    parts.host_image = as_tensor(get(input), DType::u8, 0);
     refusing([&] {
         assay::simkernel::Program program = assay::simkernel::program_from(parts, "fuzz.h5");
         ++accepted;

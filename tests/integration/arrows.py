@@ -38,7 +38,7 @@ FREE = ["tests", "bench"]
 THIRD_PARTY = {
     "systemc": ["systemc"], "systemc.h": ["systemc"], "sysc": ["systemc"], "tlm": ["systemc"], "tlm.h": ["systemc"], "tlm_utils": ["systemc"],
     "verilated.h": ["rtl_models"], "verilated_fst_c.h": ["rtl_models"], "verilated_cov.h": ["rtl_models"], "svdpi.h": ["rtl_models"],
-    "onnx": ["support", "workloads", "workloads/host", "golden/reference", "campaign"], "google": ["support", "workloads", "workloads/host"],
+    "onnx": ["support", "workloads", "workloads/host", "golden/reference", "campaign"], "google": ["support", "workloads", "workloads/host", "golden/reference"],
     "boost": ["workloads"], "Eigen": ["golden/reference", "workloads/host"], "hdf5.h": ["support"], "H5Cpp.h": ["support"], "CLI": ["cli"],
     "sqlite3.h": ["campaign"],
 }
