@@ -1,6 +1,6 @@
 #pragma once
-// A number with a bound on how far the chip's may lie from it, and the arithmetic of both: what compound operators (recurrent cells, norms) are
-// made of. Each operation rounds once as the chip does and lets its operands' errors through.
+// A number with a bound on how far the chip's may lie from it, and the arithmetic of both: what compound operators are made of.
+// Each operation rounds once as the chip does and lets its operands' errors through.
 #include <algorithm>
 #include <cmath>
 
@@ -51,6 +51,33 @@ public:
         if (x.v - x.e >= 0) return x;
         const Bounded scaled = mul({alpha, 0}, x);
         return {x.v < 0 ? scaled.v : x.v, std::max(x.e, scaled.e)};
+    }
+
+    Bounded thresholded_relu(Bounded x, double alpha) const {
+        // On either side of the jump both answers are honest.
+        const bool on = x.v >= alpha, sure = std::fabs(x.v - alpha) > x.e;
+        return {on ? x.v : 0.0, sure ? (on ? x.e : 0.0) : std::fabs(x.v) + x.e};
+    }
+    Bounded exp(Bounded x) const {
+        const double y = num_.exp(x.v);
+        return {y, y * (std::expm1(x.e) + std::exp(x.e) * exp_relative(x.v)) + kFlush};
+    }
+    Bounded elu(Bounded x, double alpha) const {
+        if (x.v - x.e >= 0) return x;
+        // e^x - 1 by subtraction: near 0 what exp and the difference lose stays absolute.
+        const double y = num_.mode == Mode::emulate ? num_.round(alpha * num_.round(num_.exp(x.v) - 1)) : alpha * std::expm1(x.v);
+        const double e = std::fabs(alpha) * (std::expm1(x.e) * std::min(1.0, std::exp(x.v)) + exp_relative(x.v) + kU32) + rounding(y);
+        return {x.v < 0 ? y : x.v, std::max(x.e, e)};
+    }
+    Bounded softsign(Bounded x) const {
+        const double below = num_.round(1 + std::fabs(x.v)), y = num_.round(x.v / below);
+        return {y, x.e + 2 * rounding(y)};  // slope at most 1
+    }
+    Bounded softplus(Bounded x) const {
+        // max(x, 0) + log(1 + e^-|x|), or log(1 + e^x) as it stands: an error of the sum inside counts in full, log2 and ln 2 round once each.
+        const double t = num_.exp(-std::fabs(x.v)), y = num_.round(std::max(x.v, 0.0) + num_.round(std::log1p(t)));
+        const double relative = exp_relative(x.v) + 2 * kU32;
+        return {y, x.e + relative + (kLog2Ulp * kUlp32 + 2 * kU32) * std::max(std::fabs(y), 1.0) + 2 * rounding(y)};
     }
 
 private:

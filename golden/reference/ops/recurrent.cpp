@@ -1,5 +1,7 @@
 // RNN, GRU and LSTM (-7, -14, -22): every direction, activation and initial state of the specification, one step after another.
+#include <array>
 #include <functional>
+#include <map>
 
 #include <fmt/format.h>
 #include <onnx/onnx_pb.h>
@@ -33,7 +35,8 @@ public:
         layout_ = node.version() >= 14 ? node.integer("layout", 0) : 0;
         direction_ = node.text("direction", "forward");
         directions_ = direction_ == "bidirectional" ? 2 : 1;
-        if (direction_ != "forward" && direction_ != "reverse" && direction_ != "bidirectional") node.fail(fmt::format("direction=\"{}\" is not known", direction_));
+        if (direction_ != "forward" && direction_ != "reverse" && direction_ != "bidirectional")
+            node.fail(fmt::format("direction=\"{}\" is not known; use forward, reverse or bidirectional", direction_));
         if (x_.rank() != 3 || w_.rank() != 3 || r_.rank() != 3) node.fail("X, W and R have three dimensions");
         steps_ = x_.shape[layout_ ? 1 : 0];
         batch_ = x_.shape[layout_ ? 0 : 1];
@@ -50,6 +53,8 @@ public:
         std::size_t a = 0, b = 0;
         for (const std::string& name : names) activations_.push_back(activation(name, alpha, beta, a, b));
         per_direction_ = defaults.size();
+        check_count(3, directions_ * 2 * gates * hidden_);
+        if (gates == 4) check_count(7, directions_ * 3 * hidden_);
         if (node.has(4)) lengths_ = node.integers(4);
         if (!lengths_.empty() && static_cast<std::int64_t>(lengths_.size()) != batch_) node.fail(fmt::format("{} sequence lengths for a batch of {}", lengths_.size(), batch_));
     }
@@ -93,8 +98,10 @@ public:
     }
 
     /// v R^T for gates [first, first + count).
-    Row recur(std::int64_t direction, const Row& v, std::int64_t first, std::int64_t count) const {
-        Operand a{Matrix(1, hidden_), {}}, b{Matrix(hidden_, count * hidden_), {}};
+    Row recur(std::int64_t direction, const Row& v, std::int64_t first, std::int64_t count) {
+        Operand a{Matrix(1, hidden_), {}};
+        Operand& b = recurrence_[{direction, first, count}];  // the same at every step
+        if (b.value.rows() != hidden_) b = turned(r_, (direction * gates_ + first) * hidden_, count * hidden_, hidden_);
         bool errors = false;
         for (std::int64_t i = 0; i < hidden_; ++i) {
             a.value(0, i) = v[static_cast<std::size_t>(i)].v;
@@ -104,8 +111,6 @@ public:
             a.err.resize(1, hidden_);
             for (std::int64_t i = 0; i < hidden_; ++i) a.err(0, i) = v[static_cast<std::size_t>(i)].e;
         }
-        for (std::int64_t g = 0; g < count * hidden_; ++g)
-            for (std::int64_t i = 0; i < hidden_; ++i) b.value(i, g) = r_.at((direction * gates_ * hidden_ + first * hidden_ + g) * hidden_ + i);
         Product p = multiply(a, b, node_.numerics(), false);
         add_bias(p, {}, {}, false, node_.numerics());
         Row out(static_cast<std::size_t>(count * hidden_));
@@ -130,6 +135,21 @@ public:
     std::int64_t hidden() const { return hidden_; }
 
 private:
+    void check_count(std::size_t input, std::int64_t count) const {
+        if (node_.has(input) && node_.real(input).count() != count)
+            node_.fail(fmt::format("input {} has shape {}, needs {} elements", input, to_string(node_.in(input).shape), count));
+    }
+    /// Rows [first, first + rows) of the last two dimensions of `v`, transposed.
+    static Operand turned(const Value& v, std::int64_t first, std::int64_t rows, std::int64_t cols) {
+        Operand out{Matrix(cols, rows), {}};
+        if (!v.err.empty()) out.err.resize(cols, rows);
+        for (std::int64_t r = 0; r < rows; ++r)
+            for (std::int64_t c = 0; c < cols; ++c) {
+                out.value(c, r) = v.at((first + r) * cols + c);
+                if (!v.err.empty()) out.err(c, r) = v.error((first + r) * cols + c);
+            }
+        return out;
+    }
     static Bounded element(const Value& v, std::int64_t i) { return {v.at(i), v.error(i)}; }
     void put(Value& v, std::int64_t at, Bounded b) const {
         v.f[static_cast<std::size_t>(at)] = b.v;
@@ -139,7 +159,8 @@ private:
 
     /// x W^T for all steps at once: row t * batch + n.
     Product project(std::int64_t direction) const {
-        Operand a{Matrix(steps_ * batch_, input_), {}}, b{Matrix(input_, gates_ * hidden_), {}};
+        Operand a{Matrix(steps_ * batch_, input_), {}};
+        const Operand b = turned(w_, direction * gates_ * hidden_, gates_ * hidden_, input_);
         if (!x_.err.empty()) a.err.resize(steps_ * batch_, input_);
         for (std::int64_t t = 0; t < steps_; ++t)
             for (std::int64_t n = 0; n < batch_; ++n)
@@ -148,8 +169,6 @@ private:
                     a.value(t * batch_ + n, i) = x_.at(from);
                     if (!x_.err.empty()) a.err(t * batch_ + n, i) = x_.error(from);
                 }
-        for (std::int64_t g = 0; g < gates_ * hidden_; ++g)
-            for (std::int64_t i = 0; i < input_; ++i) b.value(i, g) = w_.at((direction * gates_ * hidden_ + g) * input_ + i);
         Product p = multiply(a, b, node_.numerics(), false);
         add_bias(p, {}, {}, false, node_.numerics());
         return p;
@@ -178,7 +197,17 @@ private:
             const double s = take(alpha, a, 0.2f), t = take(beta, b, 0.5f);
             return [&m, s, t](Bounded x) { return m.hard_sigmoid(x, s, t); };
         }
-        node_.fail(fmt::format("activation \"{}\" is not supported; use Sigmoid, Tanh, Relu, LeakyRelu, Affine or HardSigmoid", name));
+        if (name == "ThresholdedRelu") return [&m, s = take(alpha, a, 1.0)](Bounded x) { return m.thresholded_relu(x, s); };
+        if (name == "Elu") return [&m, s = take(alpha, a, 1.0)](Bounded x) { return m.elu(x, s); };
+        if (name == "Softsign") return [&m](Bounded x) { return m.softsign(x); };
+        if (name == "Softplus") return [&m](Bounded x) { return m.softplus(x); };
+        if (name == "ScaledTanh") {
+            const double s = take(alpha, a, 1), t = take(beta, b, 1);
+            return [&m, s, t](Bounded x) { return m.mul({s, 0}, m.tanh(m.mul({t, 0}, x))); };
+        }
+        node_.fail(fmt::format("activation \"{}\" is not known; use Sigmoid, Tanh, Relu, LeakyRelu, ThresholdedRelu, Affine, ScaledTanh, "
+                               "HardSigmoid, Elu, Softsign or Softplus",
+                               name));
     }
 
     const Node& node_;
@@ -191,6 +220,7 @@ private:
     std::vector<Activation> activations_;
     std::size_t per_direction_ = 1;
     std::vector<std::int64_t> lengths_;
+    std::map<std::array<std::int64_t, 3>, Operand> recurrence_;  ///< by direction, first gate, gates
 };
 
 }  // namespace
