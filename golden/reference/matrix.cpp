@@ -1,69 +1,174 @@
 #include "golden/reference/matrix.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
 
 #include "golden/emulation/chain.hpp"
+#include "golden/reference/parallel.hpp"
 #include "support/error.hpp"
 
 namespace assay::golden {
 namespace {
 
+constexpr Eigen::Index kWide = kPanel;
+using Panel = std::vector<double>;  ///< K x kPanel, row-major
+
 /// Operands as the bf16 rule feeds them to the array: rounded to fp32 (device tensors and constants already are) and then to bf16. Where a
-/// value carries an error that reaches over a rounding boundary, the chip may have the neighbour: that distance is the error left.
-Operand quantised(const Operand& in) {
-    Operand out{in.value, {}};
+/// value carries an error that reaches over a rounding boundary, the chip may have the neighbour: that distance is the error left in `err`.
+void quantise(double* value, double* err, Eigen::Index count) {
     const auto bf16 = [](double x) { return round_bf16(round_f32(x)); };
-    for (Eigen::Index i = 0; i < out.value.size(); ++i) out.value.data()[i] = bf16(in.value.data()[i]);
-    if (in.err.size() == 0) return out;
-    out.err = Matrix::Zero(in.value.rows(), in.value.cols());
-    for (Eigen::Index i = 0; i < out.err.size(); ++i) {
-        const double x = in.value.data()[i], e = in.err.data()[i], q = out.value.data()[i];
+    for (Eigen::Index i = 0; i < count; ++i) {
+        const double x = value[i], q = bf16(x);
+        value[i] = q;
+        if (!err) continue;
         // One rounding to fp32 has been taken with the value itself.
-        if (e <= rounding(x)) continue;
-        out.err.data()[i] = std::max(std::fabs(bf16(x + e) - q), std::fabs(bf16(x - e) - q));
+        const double e = err[i];
+        err[i] = e <= rounding(x) ? 0.0 : std::max(std::fabs(bf16(x + e) - q), std::fabs(bf16(x - e) - q));
     }
-    return out;
 }
 
-/// Sum over k of |a| e_b + e_a |b| + e_a e_b.
-Matrix input_error(const Operand& a, const Operand& b) {
-    Matrix out = Matrix::Zero(a.value.rows(), b.value.cols());
-    if (b.err.size()) out.noalias() += a.value.cwiseAbs() * b.err;
-    if (a.err.size()) out.noalias() += a.err * b.value.cwiseAbs();
-    if (a.err.size() && b.err.size()) out.noalias() += a.err * b.err;
-    return out;
-}
+typedef double Lanes __attribute__((vector_size(32)));
+typedef std::int64_t Bits __attribute__((vector_size(32)));
+constexpr Bits kNoSign = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
+constexpr int kLanes = kPanel / 4;
 
-std::vector<double> emulated(const Operand& a, const Operand& b, MatrixRule rule, bool a_is_weight) {
-    const ChainShape shape{a.value.rows(), a.value.cols(), b.value.cols()};
-    if (rule == MatrixRule::bf16) return chain_bf16(shape, a.value.data(), b.value.data());
-    if (rule == MatrixRule::bf16x3) return chain_bf16x3(shape, a.value.data(), b.value.data(), a_is_weight);
-    std::vector<double> acc(static_cast<std::size_t>(shape.m * shape.n), 0.0);
-    chain(shape, a.value.data(), b.value.data(), acc.data());
-    return acc;
-}
-
-/// Bound on accumulation, dropped products and flushes for operands as they enter the array, without the final |g| term.
-Matrix accumulation_error(const Matrix& a, const Matrix& b, const Numerics& numerics) {
-    const double k = static_cast<double>(a.cols());
-    double steps = k, dropped = 0;
-    if (numerics.rule == MatrixRule::bf16x3) {
-        // Parts shrink by 2^-8 each, so the five small passes see partial sums of at most (2*2^-8 + 3*2^-16 + ...) S < 2^-6.9 S: as if the
-        // main pass were longer by 5 * 2^-6 of itself. The products (1,2), (2,1), (2,2) are left out: 2^-24 + 2^-24 + 2^-32 of S.
-        steps = k * (1 + 5 * 0x1p-6);
-        dropped = 0x1p-23 + 0x1p-32;
+/// out (kRows x kPanel) = rows of a times a panel; magnitudes |a| |b| beside it when `abs` is given. Multiplication and addition stay apart, in
+/// the order of k: the sums are the same on every host.
+template <int kRows, bool kAbs>
+[[gnu::always_inline]] inline void sum_rows(Eigen::Index k, const double* a, const double* panel, double* out, double* abs) {
+    Lanes sum[kRows][kLanes] = {}, magnitude[kAbs ? kRows : 1][kLanes] = {};
+    for (Eigen::Index i = 0; i < k; ++i)
+        for (int j = 0; j < kLanes; ++j) {
+            Lanes b;
+            __builtin_memcpy(&b, panel + i * kPanel + 4 * j, sizeof b);
+            for (int r = 0; r < kRows; ++r) {
+                const Lanes p = b * a[r * k + i];
+                sum[r][j] += p;
+                if constexpr (kAbs) magnitude[r][j] += (Lanes)((Bits)p & kNoSign);
+            }
+        }
+    for (int r = 0; r < kRows; ++r) {
+        __builtin_memcpy(out + r * kPanel, sum[r], sizeof sum[r]);
+        if constexpr (kAbs) __builtin_memcpy(abs + r * kPanel, magnitude[r], sizeof magnitude[r]);
     }
-    // The vector unit may round the product before it adds: one more unit of S.
-    if (numerics.rule == MatrixRule::fp32) dropped = kU32;
-    const double factor = numerics.mode == Mode::bound_worst ? steps : accumulation_factor(steps);
-    const Matrix abs_a = a.cwiseAbs(), abs_b = b.cwiseAbs();
-    Matrix out = abs_a * abs_b;
-    out *= factor * kU32 + dropped;
-    // Subnormal parts, products and sums become zero.
-    out.colwise() += (abs_a.rowwise().sum().array() * kFlush + k * kFlush).matrix();
-    out.rowwise() += (abs_b.colwise().sum().array() * kFlush).matrix();
-    return out;
 }
+
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target_clones("avx2", "default")))  // no FMA among them
+#endif
+void sum_panel(Eigen::Index m, Eigen::Index k, const double* a, const double* panel, double* out, double* abs) {
+    Eigen::Index r = 0;
+    if (abs) {
+        for (; r < m; ++r) sum_rows<1, true>(k, a + r * k, panel, out + r * kPanel, abs + r * kPanel);
+        return;
+    }
+    for (; r + 2 <= m; r += 2) sum_rows<2, false>(k, a + r * k, panel, out + r * kPanel, nullptr);
+    for (; r < m; ++r) sum_rows<1, false>(k, a + r * k, panel, out + r * kPanel, nullptr);
+}
+
+Parts parts_of(MatrixRule rule) { return rule == MatrixRule::bf16 ? Parts::bf16 : rule == MatrixRule::bf16x3 ? Parts::bf16x3 : Parts::fp32; }
+
+/// One product, a panel of columns after another.
+class Multiplication {
+public:
+    Multiplication(const Operand& a, const Columns& b, const Numerics& numerics, bool a_is_weight)
+        : numerics_(numerics), b_(b), m_(a.value.rows()), k_(a.value.cols()), a_(a.value), a_err_(a.err) {
+        integer_ = numerics.rule == MatrixRule::int8;
+        const bool emulates = !integer_ && (numerics.mode == Mode::emulate || numerics.mode == Mode::bound_emulated);
+        if (emulates) chain_.emplace(parts_of(numerics.rule), m_, k_, a.value.data(), a_is_weight);
+        bounds_ = !integer_ && numerics.bounds();
+        if (!bounds_) return;
+        if (numerics.rule == MatrixRule::bf16) {
+            quantise(a_.data(), a_err_.size() ? a_err_.data() : nullptr, a_.size());
+            // Errors of right operands are found as they come.
+        }
+        abs_a_ = a_.cwiseAbs();
+        row_abs_ = abs_a_.rowwise().sum();
+    }
+
+    Product run() {
+        Product out;
+        out.value.resize(m_, b_.cols);
+        if (bounds_) out.err.resize(m_, b_.cols);
+        const Eigen::Index panels = (b_.cols + kWide - 1) / kWide;
+        parallel_for(panels, static_cast<double>(m_) * static_cast<double>(k_) * static_cast<double>(b_.cols),
+                     [&](std::int64_t p) { panel(p * kWide, std::min(kWide, b_.cols - p * kWide), out); });
+        return out;
+    }
+
+private:
+    void panel(Eigen::Index first, Eigen::Index count, Product& out) const {
+        const auto entries = static_cast<std::size_t>(k_ * kWide), results = static_cast<std::size_t>(m_ * kWide);
+        Panel b(entries, 0.0), sums(results), abs;
+        b_.value(first, count, b.data());
+        if (chain_) chain_->panel(b.data(), sums.data());
+        if (bounds_) {
+            Panel eb;
+            if (b_.err) {
+                eb.assign(entries, 0.0);
+                b_.err(first, count, eb.data());
+            }
+            if (numerics_.rule == MatrixRule::bf16) quantise(b.data(), eb.empty() ? nullptr : eb.data(), k_ * kWide);
+            if (!chain_) {
+                abs.resize(results);
+                sum_panel(m_, k_, a_.data(), b.data(), sums.data(), abs.data());
+            }
+            const Panel err = error(b, eb, sums, abs);
+            for (Eigen::Index r = 0; r < m_; ++r)
+                std::copy_n(err.data() + r * kWide, count, out.err.data() + r * b_.cols + first);
+        } else if (!chain_) {
+            sum_panel(m_, k_, a_.data(), b.data(), sums.data(), nullptr);
+        }
+        for (Eigen::Index r = 0; r < m_; ++r) std::copy_n(sums.data() + r * kWide, count, out.value.data() + r * b_.cols + first);
+    }
+
+    /// The operands' own errors, sum over k of |a| e_b + e_a |b| + e_a e_b, and what the accumulation adds unless it is emulated.
+    Panel error(const Panel& b, const Panel& eb, const Panel& sums, const Panel& abs) const {
+        Panel out(static_cast<std::size_t>(m_ * kWide), 0.0), part(out.size());
+        const auto add = [&](const Matrix& left, const Panel& right) {
+            sum_panel(m_, k_, left.data(), right.data(), part.data(), nullptr);
+            for (std::size_t i = 0; i < out.size(); ++i) out[i] += part[i];
+        };
+        if (!eb.empty()) add(abs_a_, eb);
+        if (a_err_.size()) {
+            Panel magnitude(b.size());
+            for (std::size_t i = 0; i < b.size(); ++i) magnitude[i] = std::fabs(b[i]) + (eb.empty() ? 0.0 : eb[i]);
+            add(a_err_, magnitude);
+        }
+        if (chain_) return out;
+        const double k = static_cast<double>(k_);
+        double steps = k, dropped = 0;
+        if (numerics_.rule == MatrixRule::bf16x3) {
+            // Parts shrink by 2^-8 each, so the five small passes see partial sums of at most (2*2^-8 + 3*2^-16 + ...) S < 2^-6.9 S: as if
+            // the main pass were longer by 5 * 2^-6 of itself. The products (1,2), (2,1), (2,2) are left out: 2^-24 + 2^-24 + 2^-32 of S.
+            steps = k * (1 + 5 * 0x1p-6);
+            dropped = 0x1p-23 + 0x1p-32;
+        }
+        // The vector unit may round the product before it adds: one more unit of S.
+        if (numerics_.rule == MatrixRule::fp32) dropped = kU32;
+        const double factor = (numerics_.mode == Mode::bound_worst ? steps : accumulation_factor(steps)) * kU32 + dropped;
+        double column[kPanel] = {};
+        for (Eigen::Index i = 0; i < k_; ++i)
+            for (Eigen::Index j = 0; j < kWide; ++j) column[j] += std::fabs(b[static_cast<std::size_t>(i * kWide + j)]);
+        for (Eigen::Index r = 0; r < m_; ++r)
+            for (Eigen::Index j = 0; j < kWide; ++j) {
+                const auto at = static_cast<std::size_t>(r * kWide + j);
+                // Subnormal parts, products and sums become zero.
+                out[at] += abs[at] * factor + (row_abs_[r] + k + column[j]) * kFlush + kU32 * std::fabs(sums[at]);
+            }
+        return out;
+    }
+
+    const Numerics& numerics_;
+    const Columns& b_;
+    Eigen::Index m_, k_;
+    Matrix a_, a_err_, abs_a_;
+    Eigen::VectorXd row_abs_;
+    std::optional<ChainProduct> chain_;
+    bool integer_ = false, bounds_ = false;
+};
 
 }  // namespace
 
@@ -75,23 +180,20 @@ MatrixRule matrix_rule(const std::string& precision) {
     throw Error(ErrorKind::bad_input, "precision '" + precision + "' is not known; use int8, bf16, bf16x3, fp32 or move");
 }
 
+Product multiply(const Operand& a, const Columns& b, const Numerics& numerics, bool a_is_weight) {
+    ASSAY_CHECK(a.value.cols() == b.rows, "inner dimensions of a product agree");
+    return Multiplication(a, b, numerics, a_is_weight).run();
+}
+
 Product multiply(const Operand& a, const Operand& b, const Numerics& numerics, bool a_is_weight) {
-    ASSAY_CHECK(a.value.cols() == b.value.rows(), "inner dimensions of a product agree");
-    const bool integer = numerics.rule == MatrixRule::int8;
-    if (numerics.mode == Mode::exact || integer) return {a.value * b.value, {}};
-    Product out;
-    if (numerics.mode == Mode::emulate || numerics.mode == Mode::bound_emulated) {
-        const std::vector<double> acc = emulated(a, b, numerics.rule, a_is_weight);
-        out.value = Eigen::Map<const Matrix>(acc.data(), a.value.rows(), b.value.cols());
-        if (numerics.mode == Mode::emulate) return out;
-    }
-    const bool rounds = numerics.rule == MatrixRule::bf16;
-    const Operand qa = rounds ? quantised(a) : a, qb = rounds ? quantised(b) : b;
-    out.err = input_error(qa, qb);
-    if (numerics.mode == Mode::bound_emulated) return out;
-    out.value = qa.value * qb.value;
-    out.err += accumulation_error(qa.value, qb.value, numerics) + kU32 * out.value.cwiseAbs();
-    return out;
+    const auto fill = [](const Matrix& from) {
+        return [&from](Eigen::Index first, Eigen::Index count, double* out) {
+            for (Eigen::Index k = 0; k < from.rows(); ++k) std::copy_n(from.data() + k * from.cols() + first, count, out + k * kPanel);
+        };
+    };
+    Columns columns{b.value.rows(), b.value.cols(), fill(b.value), {}};
+    if (b.err.size()) columns.err = fill(b.err);
+    return multiply(a, columns, numerics, a_is_weight);
 }
 
 void add_bias(Product& product, const std::vector<double>& bias, const std::vector<double>& bias_err, bool a_row_each,

@@ -95,6 +95,44 @@ TEST(Chain, IsASequenceOfHostFusedMultiplyAddsOnBf16Operands) {
     }
 }
 
+/// The panels' host FMA against the plain statement of the rule, over exponents at which sums and parts become subnormal, and over none.
+TEST(Chain, PanelsAgreeWithThePlainChainToTheBit) {
+    std::mt19937 engine(5);
+    int checked = 0, zeros = 0;
+    for (const int centre : {0, -20, -52, -60, -75})
+        for (const bool weight : {false, true})
+            for (const long n : {1L, 16L, 37L}) {
+                const ChainShape shape{5, 70, n};
+                const auto any = [&](std::size_t count) {
+                    std::vector<double> out(count);
+                    for (double& v : out) {
+                        v = static_cast<float>(std::ldexp(static_cast<double>(engine()) / 0x1p31 - 1, static_cast<int>(engine() % 16) - 8 + centre));
+                        if (engine() % 4 == 0) v = 0;
+                    }
+                    return out;
+                };
+                const auto a = any(5 * 70), b = any(static_cast<std::size_t>(70 * n));
+                const auto part = [](const std::vector<double>& x, std::size_t p) {
+                    std::vector<double> out;
+                    for (const double v : x) out.push_back(split_bf16(round_f32(v))[p]);
+                    return out;
+                };
+                std::vector<double> want(static_cast<std::size_t>(5 * n), 0.0), want_bf16 = want;
+                for (const auto& [activation, other] : {std::pair{2, 0}, {1, 1}, {0, 2}, {1, 0}, {0, 1}, {0, 0}})
+                    chain(shape, part(a, static_cast<std::size_t>(weight ? other : activation)).data(),
+                          part(b, static_cast<std::size_t>(weight ? activation : other)).data(), want.data());
+                chain(shape, part(a, 0).data(), part(b, 0).data(), want_bf16.data());
+                const auto got = chain_bf16x3(shape, a.data(), b.data(), weight), got_bf16 = chain_bf16(shape, a.data(), b.data());
+                for (std::size_t i = 0; i < want.size(); ++i, ++checked) {
+                    ASSERT_EQ(std::bit_cast<std::uint64_t>(got[i]), std::bit_cast<std::uint64_t>(want[i])) << "around 2^" << centre << " at " << i;
+                    ASSERT_EQ(std::bit_cast<std::uint64_t>(got_bf16[i]), std::bit_cast<std::uint64_t>(want_bf16[i])) << "around 2^" << centre;
+                    zeros += want[i] == 0;
+                }
+            }
+    EXPECT_EQ(checked, 5 * 2 * 5 * (1 + 16 + 37));
+    EXPECT_GT(zeros, 50) << "some sums must have been flushed";
+}
+
 TEST(Chain, RoundsOnceWhereMultiplyThenAddWouldOverflow) {
     const double a[] = {0x1p127, 0x1p127}, b[] = {-1, 2};
     double acc = 0;

@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Models, SpineModel,
                                            "mlperf_vww_int8", "mlperf_vww_fp32", "mlperf_ad_int8", "mlperf_ad_fp32", "ppocr_cls",
                                            "blazeface_front", "byte_sb_bilstm", "dtln_1", "dtln_2", "espcn_x2_resize_QONNX_float",
                                            "espcn_x3_subpixel_QONNX_float", "fastestdet", "gtcrn_simple", "mlsd_tiny_320", "ppocrv4_rec",
-                                           "silero_vad_openvino_16k", "stories260K_decode", "stories260K_prefill128",
+                                           "silero_vad_openvino_16k", "silero_vad_v5", "stories260K_decode", "stories260K_prefill128",
                                            "ultraface_RFB320", "ultraface_RFB320_simplified", "yolox_nano"));
 
 }  // namespace

@@ -1,9 +1,11 @@
 // Conv-1, Conv-11, Conv-22: N spatial dimensions, groups, strides, dilations, pads, auto_pad.
 #include <fmt/format.h>
 
+#include "golden/emulation/chain.hpp"
 #include "golden/reference/matrix.hpp"
 #include "golden/reference/ops/convolution.hpp"
 #include "golden/reference/ops/kernels.hpp"
+#include "golden/reference/parallel.hpp"
 #include "golden/reference/window.hpp"
 
 namespace assay::golden::ops {
@@ -46,34 +48,47 @@ Value convolve(const Value& x, const Value& w, const std::vector<double>& bias, 
     shape.insert(shape.end(), s.window.out.begin(), s.window.out.end());
     Value y(DType::f32, shape);
     if (numerics.bounds()) y.err.resize(y.f.size());
-    for (std::int64_t n = 0; n < s.batch; ++n)
-        for (std::int64_t g = 0; g < s.groups; ++g) {
-            Operand weights{Matrix(out_group, k_count), {}}, columns{Matrix(k_count, positions), {}};
-            if (!w.err.empty()) weights.err.resize(out_group, k_count);
-            if (!x.err.empty()) columns.err.resize(k_count, positions);
-            for (Eigen::Index k = 0; k < k_count; ++k) {
-                const auto [tap, c] = order[static_cast<std::size_t>(k)];
-                for (std::int64_t o = 0; o < out_group; ++o) {
-                    const std::int64_t at = ((g * out_group + o) * in_group + c) * s.window.taps + tap;
-                    weights.value(o, k) = w.at(at);
-                    if (!w.err.empty()) weights.err(o, k) = w.error(at);
-                }
-                const std::int64_t plane = (n * s.channels + g * in_group + c) * s.window.in_count;
-                for (std::int64_t p = 0; p < positions; ++p) {
-                    const std::int64_t offset = offsets[static_cast<std::size_t>(tap * positions + p)];
-                    columns.value(k, p) = offset < 0 ? 0.0 : x.at(plane + offset);
-                    if (!x.err.empty()) columns.err(k, p) = offset < 0 ? 0.0 : x.error(plane + offset);
-                }
+    const auto one = [&](std::int64_t n, std::int64_t g) {
+        Operand weights{Matrix(out_group, k_count), {}};
+        if (!w.err.empty()) weights.err.resize(out_group, k_count);
+        for (Eigen::Index k = 0; k < k_count; ++k) {
+            const auto [tap, c] = order[static_cast<std::size_t>(k)];
+            for (std::int64_t o = 0; o < out_group; ++o) {
+                const std::int64_t at = ((g * out_group + o) * in_group + c) * s.window.taps + tap;
+                weights.value(o, k) = w.at(at);
+                if (!w.err.empty()) weights.err(o, k) = w.error(at);
             }
-            Product product = multiply(weights, columns, numerics, true);
-            const auto part = [&](const std::vector<double>& all) {
-                return all.empty() ? all : std::vector<double>(all.begin() + g * out_group, all.begin() + (g + 1) * out_group);
-            };
-            add_bias(product, part(bias), part(bias_err), true, numerics);
-            const std::int64_t to = (n * s.filters + g * out_group) * positions;
-            std::copy_n(product.value.data(), product.value.size(), y.f.begin() + to);
-            if (numerics.bounds()) std::copy_n(product.err.data(), product.err.size(), y.err.begin() + to);
         }
+        // The window of each position is laid out when it is needed: whole, a large layer's would not fit in memory.
+        const auto fill = [&](const auto& elements) {
+            return [&, n, g](Eigen::Index first, Eigen::Index count, double* out) {
+                for (Eigen::Index k = 0; k < k_count; ++k, out += kPanel) {
+                    const auto [tap, c] = order[static_cast<std::size_t>(k)];
+                    const std::int64_t plane = (n * s.channels + g * in_group + c) * s.window.in_count;
+                    const std::int64_t* offset = offsets.data() + tap * positions + first;
+                    for (Eigen::Index j = 0; j < count; ++j)
+                        if (offset[j] >= 0) out[j] = static_cast<double>(elements[static_cast<std::size_t>(plane + offset[j])]);
+                }
+            };
+        };
+        Columns columns{k_count, positions, x.floating() ? Columns::Fill(fill(x.f)) : Columns::Fill(fill(x.n)), {}};
+        if (!x.err.empty()) columns.err = fill(x.err);
+        Product product = multiply(weights, columns, numerics, true);
+        const auto part = [&](const std::vector<double>& all) {
+            return all.empty() ? all : std::vector<double>(all.begin() + g * out_group, all.begin() + (g + 1) * out_group);
+        };
+        add_bias(product, part(bias), part(bias_err), true, numerics);
+        const std::int64_t to = (n * s.filters + g * out_group) * positions;
+        std::copy_n(product.value.data(), product.value.size(), y.f.begin() + to);
+        if (numerics.bounds()) std::copy_n(product.err.data(), product.err.size(), y.err.begin() + to);
+    };
+    const double work = static_cast<double>(out_group) * static_cast<double>(k_count) * static_cast<double>(positions);
+    const std::int64_t products = s.batch * s.groups;
+    // Many small products side by side, or each of few large ones on all cores.
+    if (products >= 8)
+        parallel_for(products, work * static_cast<double>(products), [&](std::int64_t i) { one(i / s.groups, i % s.groups); });
+    else
+        for (std::int64_t i = 0; i < products; ++i) one(i / s.groups, i % s.groups);
     return y;
 }
 

@@ -1,7 +1,10 @@
 // ConvTranspose-1, -11, -22: the gradient of a convolution. Each output sums the inputs that a convolution with these weights would have spread
 // over it, so it is the product of the weights with a gather of the input.
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "golden/emulation/chain.hpp"
 #include "golden/reference/matrix.hpp"
 #include "golden/reference/ops/kernels.hpp"
 
@@ -33,6 +36,9 @@ Geometry read_geometry(const Node& node, const Shape& spatial, const Shape& kern
     const std::vector<std::int64_t> extra = list(node, "output_padding", rank, 0, 0);
     std::vector<std::int64_t> pads = list(node, "pads", 2 * rank, 0, 0);
     const std::string auto_pad = node.text("auto_pad", "NOTSET");
+    if (auto_pad != "NOTSET" && auto_pad != "VALID" && auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER")
+        node.fail(fmt::format("auto_pad=\"{}\" is not known; use NOTSET, VALID, SAME_UPPER or SAME_LOWER", auto_pad));
+    if (auto_pad == "VALID") std::fill(pads.begin(), pads.end(), 0);
     const auto shape = node.integers("output_shape");
     if (shape && shape->size() != rank) node.fail(fmt::format("output_shape {} for {} spatial dimensions", to_string(*shape), rank));
     for (std::size_t d = 0; d < rank; ++d) {
@@ -45,12 +51,12 @@ Geometry read_geometry(const Node& node, const Shape& spatial, const Shape& kern
             // The specification's own rule: SAME_UPPER puts the odd one at the end, all else at the beginning.
             pads[d] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
         }
-        if (out < 1) node.fail(fmt::format("dimension {} of the output would be {}", d, out));
+        if (out < 1 || out > std::int64_t{1} << 30) node.fail(fmt::format("dimension {} of the output would be {}", d, out));
         g.pads_begin.push_back(pads[d]);
         g.out.push_back(out);
         g.in_count *= g.in[d];
         g.taps *= g.kernel[d];
-        g.positions *= out;
+        g.positions = std::min(g.positions * out, std::int64_t{1} << 31);  // more is refused with the output's shape
     }
     return g;
 }
@@ -93,36 +99,38 @@ Outputs conv_transpose(const Node& node) {
     std::vector<std::int64_t> sources(static_cast<std::size_t>(g.taps * g.positions));
     for (std::int64_t t = 0; t < g.taps; ++t)
         for (std::int64_t p = 0; p < g.positions; ++p) sources[static_cast<std::size_t>(t * g.positions + p)] = source(g, t, p);
-    for (std::int64_t n = 0; n < x.shape[0]; ++n)
-        for (std::int64_t group = 0; group < groups; ++group) {
-            Operand weights{Matrix(out_group, g.taps * in_group), {}}, columns{Matrix(g.taps * in_group, g.positions), {}};
-            if (!w.err.empty()) weights.err.resize(out_group, g.taps * in_group);
-            if (!x.err.empty()) columns.err.resize(g.taps * in_group, g.positions);
-            for (std::int64_t t = 0; t < g.taps; ++t)
-                for (std::int64_t c = 0; c < in_group; ++c) {
-                    const Eigen::Index k = t * in_group + c;
-                    const std::int64_t channel = group * in_group + c;
-                    for (std::int64_t o = 0; o < out_group; ++o) {
-                        const std::int64_t at = (channel * out_group + o) * g.taps + t;
-                        weights.value(o, k) = w.at(at);
-                        if (!w.err.empty()) weights.err(o, k) = w.error(at);
-                    }
-                    const std::int64_t plane = (n * x.shape[1] + channel) * g.in_count;
-                    for (std::int64_t p = 0; p < g.positions; ++p) {
-                        const std::int64_t from = sources[static_cast<std::size_t>(t * g.positions + p)];
-                        columns.value(k, p) = from < 0 ? 0.0 : x.at(plane + from);
-                        if (!x.err.empty()) columns.err(k, p) = from < 0 ? 0.0 : x.error(plane + from);
-                    }
+    const std::int64_t depth = g.taps * in_group;
+    const auto one = [&](std::int64_t n, std::int64_t group) {
+        Operand weights{Matrix(out_group, depth), {}};
+        if (!w.err.empty()) weights.err.resize(out_group, depth);
+        for (std::int64_t k = 0; k < depth; ++k)
+            for (std::int64_t o = 0; o < out_group; ++o) {
+                const std::int64_t at = ((group * in_group + k % in_group) * out_group + o) * g.taps + k / in_group;
+                weights.value(o, k) = w.at(at);
+                if (!w.err.empty()) weights.err(o, k) = w.error(at);
+            }
+        const auto fill = [&](const std::vector<double>& elements) {
+            return [&, n, group](Eigen::Index first, Eigen::Index count, double* out) {
+                for (std::int64_t k = 0; k < depth; ++k, out += kPanel) {
+                    const std::int64_t plane = (n * x.shape[1] + group * in_group + k % in_group) * g.in_count;
+                    const std::int64_t* from = sources.data() + k / in_group * g.positions + first;
+                    for (Eigen::Index j = 0; j < count; ++j)
+                        if (from[j] >= 0) out[j] = elements[static_cast<std::size_t>(plane + from[j])];
                 }
-            Product product = multiply(weights, columns, num, true);
-            const auto part = [&](const std::vector<double>& all) {
-                return all.empty() ? all : std::vector<double>(all.begin() + group * out_group, all.begin() + (group + 1) * out_group);
             };
-            add_bias(product, part(bias), part(bias_err), true, num);
-            const std::int64_t to = (n * filters + group * out_group) * g.positions;
-            std::copy_n(product.value.data(), product.value.size(), y.f.begin() + to);
-            if (num.bounds()) std::copy_n(product.err.data(), product.err.size(), y.err.begin() + to);
-        }
+        };
+        Columns columns{depth, g.positions, fill(x.f), {}};
+        if (!x.err.empty()) columns.err = fill(x.err);
+        Product product = multiply(weights, columns, num, true);
+        const auto part = [&](const std::vector<double>& all) {
+            return all.empty() ? all : std::vector<double>(all.begin() + group * out_group, all.begin() + (group + 1) * out_group);
+        };
+        add_bias(product, part(bias), part(bias_err), true, num);
+        const std::int64_t to = (n * filters + group * out_group) * g.positions;
+        std::copy_n(product.value.data(), product.value.size(), y.f.begin() + to);
+        if (num.bounds()) std::copy_n(product.err.data(), product.err.size(), y.err.begin() + to);
+    };
+    for (std::int64_t i = 0; i < x.shape[0] * groups; ++i) one(i / groups, i % groups);
     return {std::move(y)};
 }
 

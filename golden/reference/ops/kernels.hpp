@@ -43,6 +43,17 @@ Outputs max_pool(const Node&);
 Outputs average_pool(const Node&);
 Outputs global_average_pool(const Node&);
 Outputs global_max_pool(const Node&);
+Outputs lp_pool(const Node&);
+Outputs global_lp_pool(const Node&);
+Outputs max_unpool(const Node&);
+// sampling.cpp
+Outputs grid_sample(const Node&);
+Outputs affine_grid(const Node&);
+Outputs deform_conv(const Node&);
+// regions.cpp
+Outputs roi_align(const Node&);
+Outputs max_roi_pool(const Node&);
+Outputs non_max_suppression(const Node&);
 // softmax.cpp
 Outputs log_softmax(const Node&);
 Outputs hardmax(const Node&);

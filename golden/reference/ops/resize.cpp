@@ -4,8 +4,10 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <onnx/onnx_pb.h>
 
 #include "golden/reference/ops/kernels.hpp"
+#include "golden/reference/parallel.hpp"
 
 namespace assay::golden::ops {
 namespace {
@@ -58,6 +60,8 @@ double kernel(const Rule& rule, double distance) {
 
 Taps taps_of(const Node& node, const Rule& rule, const Axis& a, std::int64_t at) {
     const double x = original(node, rule, a, at);
+    // Also what a region of interest holds may lead here; past 2^40 no index is exact in fp32 anyway.
+    if (!(std::fabs(x) < 0x1p40)) node.fail(fmt::format("output {} lies at {} of an input of {}", at, x, a.in));
     if (rule.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(a.in - 1))) return {};
     const auto inside = [&](std::int64_t i) { return std::clamp<std::int64_t>(i, 0, a.in - 1); };
     if (rule.mode == "nearest") return {{inside(nearest_of(node, rule, x)), 1.0}};
@@ -66,9 +70,11 @@ Taps taps_of(const Node& node, const Rule& rule, const Axis& a, std::int64_t at)
     const bool drop_outside = rule.exclude_outside || rule.antialias;
     Taps taps;
     double sum = 0;
-    for (auto i = static_cast<std::int64_t>(std::floor(x - radius)) + 1; static_cast<double>(i) < x + radius || taps.empty(); ++i) {
+    auto i = static_cast<std::int64_t>(std::floor(x - radius)) + 1;
+    if (drop_outside) i = std::clamp<std::int64_t>(i, 0, a.in);
+    for (; static_cast<double>(i) < x + radius || taps.empty(); ++i) {
         const double weight = kernel(rule, (static_cast<double>(i) - x) * squeeze);
-        if (static_cast<double>(i) > x + radius + 1) break;
+        if (static_cast<double>(i) > x + radius + 1 || (drop_outside && i >= a.in)) break;
         if (weight == 0 || (drop_outside && (i < 0 || i >= a.in))) continue;
         taps.push_back({inside(i), weight});
         sum += weight;
@@ -82,10 +88,15 @@ Taps taps_of(const Node& node, const Rule& rule, const Axis& a, std::int64_t at)
 Value along(const Node& node, const Rule& rule, const Value& x, std::size_t d, const Axis& axis) {
     Shape shape = x.shape;
     shape[d] = axis.out;
+    check_size(shape);
     const std::int64_t inner = element_count(Shape(x.shape.begin() + static_cast<std::ptrdiff_t>(d) + 1, x.shape.end()));
     const std::int64_t outer = element_count(Shape(x.shape.begin(), x.shape.begin() + static_cast<std::ptrdiff_t>(d)));
     std::vector<Taps> taps;
-    for (std::int64_t o = 0; o < axis.out; ++o) taps.push_back(taps_of(node, rule, axis, o));
+    std::vector<double> moved;  ///< how far coordinates formed in fp32 may lie from these: a handful of roundings, in elements
+    for (std::int64_t o = 0; o < axis.out; ++o) {
+        taps.push_back(taps_of(node, rule, axis, o));
+        moved.push_back(4 * kU32 * (std::fabs(original(node, rule, axis, o)) + 1));
+    }
     const bool moves = rule.mode == "nearest";
     if (moves) {
         std::vector<std::int64_t> index;
@@ -98,10 +109,13 @@ Value along(const Node& node, const Rule& rule, const Value& x, std::size_t d, c
     const Numerics& num = node.numerics();
     Value y(x.dtype, shape);
     if (node.bounds()) y.err.resize(y.f.size());
-    std::size_t to = 0;
-    for (std::int64_t a = 0; a < outer; ++a)
-        for (const Taps& t : taps)
+    // Along the axis the kernel changes by at most 1 an element (linear), or the four cubic weights by less than 4 together.
+    const double steepest = rule.mode == "linear" ? 1 : 4;
+    parallel_for(outer, static_cast<double>(y.count()) * 8, [&](std::int64_t a) {
+        auto to = static_cast<std::size_t>(a * axis.out * inner);
+        for (std::size_t o = 0; o < taps.size(); ++o)
             for (std::int64_t i = 0; i < inner; ++i, ++to) {
+                const Taps& t = taps[o];
                 double sum = t.empty() ? rule.extrapolation : 0.0, error = 0, magnitude = 0;
                 for (const Tap& tap : t) {
                     const std::int64_t from = (a * axis.in + tap.index) * inner + i;
@@ -110,9 +124,18 @@ Value along(const Node& node, const Rule& rule, const Value& x, std::size_t d, c
                     error += std::fabs(tap.weight) * x.error(from);
                 }
                 y.f[to] = sum;
-                // Weights, products and sums are rounded once each; weights may come from differences of coordinates, a few ULP more.
-                if (node.bounds()) y.err[to] = error + (static_cast<double>(t.size()) + 4) * kU32 * magnitude + kFlush;
+                if (!node.bounds()) continue;
+                // Weights, products and sums are rounded once each. A coordinate that lies elsewhere moves the result by what is read there.
+                double low = HUGE_VAL, high = -HUGE_VAL;
+                for (const Tap& tap : t)
+                    for (std::int64_t near = std::max<std::int64_t>(0, tap.index - 1); near <= std::min(axis.in - 1, tap.index + 1); ++near) {
+                        low = std::min(low, x.at((a * axis.in + near) * inner + i));
+                        high = std::max(high, x.at((a * axis.in + near) * inner + i));
+                    }
+                y.err[to] = error + (static_cast<double>(t.size()) + 4) * kU32 * magnitude + kFlush;
+                if (high > low) y.err[to] += steepest * moved[o] * (high - low);
             }
+    });
     return y;
 }
 
@@ -130,7 +153,11 @@ Outputs resize(const Node& node) {
     std::iota(which.begin(), which.end(), 0);
     std::vector<double> scales;
     std::vector<std::int64_t> sizes;
-    if (node.version() < 11) {
+    if (node.version() == 7) {  // Upsample
+        const onnx::AttributeProto* given = node.attribute("scales");
+        if (!given) node.fail("attribute 'scales' is missing");
+        scales.assign(given->floats().begin(), given->floats().end());
+    } else if (node.version() < 11) {
         const Value& given = node.real(1);
         scales.assign(given.f.begin(), given.f.end());
     } else {
@@ -162,6 +189,7 @@ Outputs resize(const Node& node) {
     if (rule.mode != "nearest" && !x.floating()) node.fail(fmt::format("mode \"{}\" of {} is not supported", rule.mode, name_of(x.dtype)));
     if ((scales.empty() ? sizes.size() : scales.size()) != which.size()) node.fail(fmt::format("{} scales and {} sizes for {} axes", scales.size(), sizes.size(), which.size()));
     if (!sizes.empty() && policy != "stretch") {
+        if (policy != "not_larger" && policy != "not_smaller") node.fail(fmt::format("keep_aspect_ratio_policy=\"{}\" is not known", policy));
         double scale = policy == "not_larger" ? HUGE_VAL : 0.0;
         for (std::size_t i = 0; i < which.size(); ++i) {
             const double s = static_cast<double>(sizes[i]) / static_cast<double>(axes[static_cast<std::size_t>(which[i])].in);
@@ -170,6 +198,7 @@ Outputs resize(const Node& node) {
         for (std::size_t i = 0; i < which.size(); ++i) {
             Axis& a = axes[static_cast<std::size_t>(which[i])];
             a.scale = scale;
+            if (!(scale > 0 && scale < 0x1p31)) node.fail(fmt::format("sizes {} do not scale {}", to_string(sizes), to_string(x.shape)));
             a.out = static_cast<std::int64_t>(std::floor(scale * static_cast<double>(a.in) + 0.5));
         }
     } else {
@@ -181,13 +210,16 @@ Outputs resize(const Node& node) {
             } else {
                 a.scale = scales[i];
                 const double span = rule.coordinates == "tf_crop_and_resize" ? a.roi_end - a.roi_start : 1.0;
-                a.out = static_cast<std::int64_t>(std::floor(static_cast<double>(a.in) * span * a.scale));
+                const double out = std::floor(static_cast<double>(a.in) * span * a.scale);
+                if (!(out >= 0 && out < 0x1p31)) node.fail(fmt::format("dimension {} of {} by {} gives {}", which[i], a.in, a.scale, out));
+                a.out = static_cast<std::int64_t>(out);
             }
         }
     }
     Value y = x;
     for (std::size_t d = 0; d < rank; ++d) {
-        if (axes[d].out < 0 || !(axes[d].scale > 0)) node.fail(fmt::format("dimension {} of {} by {} gives {}", d, axes[d].in, axes[d].scale, axes[d].out));
+        if (axes[d].out < 0 || axes[d].in < 1 || !(axes[d].scale > 0))
+            node.fail(fmt::format("dimension {} of {} by {} gives {}", d, axes[d].in, axes[d].scale, axes[d].out));
         if (axes[d].out != axes[d].in || axes[d].scale != 1 || rule.coordinates == "tf_crop_and_resize") y = along(node, rule, y, d, axes[d]);
     }
     return {std::move(y)};
