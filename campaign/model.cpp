@@ -7,6 +7,8 @@
 #include "support/error.hpp"
 #include "support/hash.hpp"
 #include "support/onnx/onnx_file.hpp"
+#include "workloads/precision/calibrate.hpp"
+#include "workloads/precision/policy.hpp"
 
 namespace assay::campaign {
 
@@ -21,6 +23,18 @@ LoadedModel load_model(const ModelRequest& request) {
     }
     return model;
 }
+
+namespace {
+
+/// What the user gave for calibration, else the inputs of the run itself.
+std::vector<std::map<std::string, Tensor>> calibration_samples(const LoadedModel& model, const ModelRequest& request) {
+    std::vector<std::map<std::string, Tensor>> samples;
+    for (const std::string& folder : request.calibrate) samples.push_back(load_data_set(*model.proto, {folder}).inputs);
+    if (samples.empty() && !model.data.inputs.empty()) samples.push_back(model.data.inputs);
+    return samples;
+}
+
+}  // namespace
 
 workloads::CompileOptions compile_options(const LoadedModel& model, const ModelRequest& request, const simkernel::ChipConfig& chip,
                                           const std::string& precision) {
@@ -37,6 +51,8 @@ workloads::CompileOptions compile_options(const LoadedModel& model, const ModelR
         options.dims[assignment.substr(0, equals)] = value;
     }
     for (const auto& [name, tensor] : model.data.inputs) options.input_shapes[name] = tensor.shape;
+    if (workloads::find_policy(precision).scaled)
+        options.ranges = workloads::calibrate(*model.proto, calibration_samples(model, request), {request.percentile});
     return options;
 }
 

@@ -22,6 +22,8 @@ struct ModelRequest {
     std::vector<std::string> inputs;   ///< as for load_data_set; empty: random by seed
     std::vector<std::string> dims;     ///< "name=value"
     std::uint64_t seed = 0;
+    std::vector<std::string> calibrate;  ///< folders of calibration inputs, one sample each; empty: the run's own inputs
+    double percentile = 100;             ///< of calibration: see CalibrationOptions
     bool need_data = true;             ///< false: inputs are optional and none are made
 };
 

@@ -5,6 +5,7 @@
 
 #include "simkernel/chip_config.hpp"
 #include "support/error.hpp"
+#include "workloads/precision/policy.hpp"
 
 namespace assay::cli {
 
@@ -17,8 +18,17 @@ void ModelOptions::add_to(CLI::App& command) {
     command.add_option("--seed", request.seed, "Seed of everything random")->capture_default_str();
     command.add_option("--chip", chip, "Chip preset or .toml file")->capture_default_str();
     command.add_option("--set", set, "Override a chip parameter: key=value (repeatable; 'assay chip show' lists them)");
-    command.add_option("--precision", precision, "fp32 matrix work: native (three-way bf16 split, fp32-grade) or bf16 (rounded once)")
-        ->check(CLI::IsMember({"native", "bf16"}))
+    std::string text = "fp32 matrix work:";
+    std::vector<std::string> names;
+    for (const workloads::Policy& policy : workloads::policies()) {
+        names.emplace_back(policy.name);
+        text += fmt::format("{}\n  {} ({})", names.size() > 1 ? "," : "", policy.name, policy.text);
+    }
+    command.add_option("--precision", precision, text)->check(CLI::IsMember(names))->capture_default_str();
+    command.add_option("--calibrate", request.calibrate,
+                       "Folder of inputs (input_*.pb) that precisions with scales take their ranges from (repeatable).\n"
+                       "Without it: the run's own inputs");
+    command.add_option("--percentile", request.percentile, "Share of calibrated values, in percent, that ranges keep: 100 keeps all")
         ->capture_default_str();
 }
 

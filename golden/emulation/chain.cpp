@@ -47,6 +47,17 @@ std::vector<double> chain_bf16(const ChainShape& shape, const double* a, const d
     return acc;
 }
 
+std::vector<double> chain_narrow(const ChainShape& shape, const double* a, const double* b, const NarrowGrid& grid) {
+    const auto on_grid = [&](const double* x, long count) {
+        std::vector<double> out(static_cast<std::size_t>(count));
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] = round_to_grid(grid, round_f32(x[i]));
+        return out;
+    };
+    std::vector<double> acc(static_cast<std::size_t>(shape.m * shape.n), 0.0);
+    chain(shape, on_grid(a, shape.m * shape.k).data(), on_grid(b, shape.k * shape.n).data(), acc.data());
+    return acc;
+}
+
 std::vector<double> chain_bf16x3(const ChainShape& shape, const double* a, const double* b, bool a_is_weight) {
     const auto pa = split(a, static_cast<std::size_t>(shape.m * shape.k));
     const auto pb = split(b, static_cast<std::size_t>(shape.k * shape.n));

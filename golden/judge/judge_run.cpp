@@ -18,7 +18,7 @@ constexpr std::int64_t kMostClasses = 1000;
 
 LayerRule rule_of(const simkernel::Layer& layer) {
     if (layer.precision == "host") return {"fp32", 0};
-    return {layer.precision, layer.k_slab};
+    return {layer.precision, layer.k_slab, layer.x_scale, layer.w_scale};
 }
 
 LayerRules rules_of(const simkernel::Program& program, const Reference& reference) {
@@ -31,6 +31,12 @@ LayerRules rules_of(const simkernel::Program& program, const Reference& referenc
             if (layer.macs > 0 || !rules.contains(output)) rules[output] = rule_of(layer);
         }
     return rules;
+}
+
+/// Nodes that no layer of the program names: those that the compiler folded, or parts that only whole-network emulation meets.
+LayerRule otherwise_for(const std::string& policy) {
+    if (policy == "bf16" || policy == "fp16") return {policy, 0};
+    return {"bf16x3", 0};
 }
 
 LayerRules in_fp32(LayerRules rules) {
@@ -53,7 +59,7 @@ struct Judge {
           computed(r.own ? Values{} : r.reference.run(r.inputs)),
           own(r.own ? *r.own : computed),
           golden(r.golden ? *r.golden : own),
-          emulation(r.reference.emulate(r.inputs, rules_of(r.program, r.reference), {r.program.precision == "bf16" ? "bf16" : "bf16x3", 0})),
+          emulation(r.reference.emulate(r.inputs, rules_of(r.program, r.reference), otherwise_for(r.program.precision))),
           internal(maker_of_internal()) {}
 
     std::uint64_t unwritten(const std::string& name) const {
@@ -210,7 +216,7 @@ bool Judge::classifier(const std::string& name) const {
 }
 
 double Judge::fp32_level() const {
-    const bool plain = run.program.precision != "bf16";  // the three-way split is fp32-grade: its emulation serves for both
+    const bool plain = run.program.precision == "native";  // the three-way split is fp32-grade: its emulation serves for both
     const Values computed_fp32 = plain ? Values{} : run.reference.emulate(run.inputs, in_fp32(rules_of(run.program, run.reference)), {"fp32", 0});
     const Values& fp32 = plain ? emulation : computed_fp32;
     double level = 0;

@@ -8,19 +8,31 @@
 namespace assay::golden {
 namespace {
 
-/// Operands as the bf16 rule feeds them to the array: rounded to fp32 (device tensors and constants already are) and then to bf16. Where a
-/// value carries an error that reaches over a rounding boundary, the chip may have the neighbour: that distance is the error left.
-Operand quantised(const Operand& in) {
+/// The grid of a rule that rounds operands to a format with subnormals; null for other rules.
+const NarrowGrid* grid_of(MatrixRule rule) {
+    switch (rule) {
+        case MatrixRule::fp16: return &kGridF16;
+        case MatrixRule::fp8e4m3: return &kGridF8E4M3;
+        case MatrixRule::fp8e5m2: return &kGridF8E5M2;
+        default: return nullptr;
+    }
+}
+
+/// Operands as a rule that rounds once feeds them to the array: rounded to fp32 (device tensors and constants already are) and then to the
+/// format. Where a value carries an error that reaches over a rounding boundary, the chip may have the neighbour: that distance is the error
+/// left.
+Operand quantised(const Operand& in, MatrixRule rule) {
     Operand out{in.value, {}};
-    const auto bf16 = [](double x) { return round_bf16(round_f32(x)); };
-    for (Eigen::Index i = 0; i < out.value.size(); ++i) out.value.data()[i] = bf16(in.value.data()[i]);
+    const NarrowGrid* grid = grid_of(rule);
+    const auto narrow = [&](double x) { return grid ? round_to_grid(*grid, round_f32(x)) : round_bf16(round_f32(x)); };
+    for (Eigen::Index i = 0; i < out.value.size(); ++i) out.value.data()[i] = narrow(in.value.data()[i]);
     if (in.err.size() == 0) return out;
     out.err = Matrix::Zero(in.value.rows(), in.value.cols());
     for (Eigen::Index i = 0; i < out.err.size(); ++i) {
         const double x = in.value.data()[i], e = in.err.data()[i], q = out.value.data()[i];
         // One rounding to fp32 has been taken with the value itself.
         if (e <= rounding(x)) continue;
-        out.err.data()[i] = std::max(std::fabs(bf16(x + e) - q), std::fabs(bf16(x - e) - q));
+        out.err.data()[i] = std::max(std::fabs(narrow(x + e) - q), std::fabs(narrow(x - e) - q));
     }
     return out;
 }
@@ -37,6 +49,7 @@ Matrix input_error(const Operand& a, const Operand& b) {
 std::vector<double> emulated(const Operand& a, const Operand& b, MatrixRule rule, bool a_is_weight) {
     const ChainShape shape{a.value.rows(), a.value.cols(), b.value.cols()};
     if (rule == MatrixRule::bf16) return chain_bf16(shape, a.value.data(), b.value.data());
+    if (const NarrowGrid* grid = grid_of(rule)) return chain_narrow(shape, a.value.data(), b.value.data(), *grid);
     if (rule == MatrixRule::bf16x3) return chain_bf16x3(shape, a.value.data(), b.value.data(), a_is_weight);
     std::vector<double> acc(static_cast<std::size_t>(shape.m * shape.n), 0.0);
     chain(shape, a.value.data(), b.value.data(), acc.data());
@@ -65,18 +78,8 @@ Matrix accumulation_error(const Matrix& a, const Matrix& b, const Numerics& nume
     return out;
 }
 
-}  // namespace
-
-MatrixRule matrix_rule(const std::string& precision) {
-    if (precision == "int8") return MatrixRule::int8;
-    if (precision == "bf16") return MatrixRule::bf16;
-    if (precision == "bf16x3") return MatrixRule::bf16x3;
-    if (precision == "fp32" || precision == "move" || precision.empty()) return MatrixRule::fp32;
-    throw Error(ErrorKind::bad_input, "precision '" + precision + "' is not known; use int8, bf16, bf16x3, fp32 or move");
-}
-
-Product multiply(const Operand& a, const Operand& b, const Numerics& numerics, bool a_is_weight) {
-    ASSAY_CHECK(a.value.cols() == b.value.rows(), "inner dimensions of a product agree");
+/// The product of operands as they stand on the array.
+Product multiply_unscaled(const Operand& a, const Operand& b, const Numerics& numerics, bool a_is_weight) {
     const bool integer = numerics.rule == MatrixRule::int8;
     if (numerics.mode == Mode::exact || integer) return {a.value * b.value, {}};
     Product out;
@@ -85,12 +88,63 @@ Product multiply(const Operand& a, const Operand& b, const Numerics& numerics, b
         out.value = Eigen::Map<const Matrix>(acc.data(), a.value.rows(), b.value.cols());
         if (numerics.mode == Mode::emulate) return out;
     }
-    const bool rounds = numerics.rule == MatrixRule::bf16;
-    const Operand qa = rounds ? quantised(a) : a, qb = rounds ? quantised(b) : b;
+    const bool rounds = numerics.rule == MatrixRule::bf16 || grid_of(numerics.rule);
+    const Operand qa = rounds ? quantised(a, numerics.rule) : a, qb = rounds ? quantised(b, numerics.rule) : b;
     out.err = input_error(qa, qb);
     if (numerics.mode == Mode::bound_emulated) return out;
     out.value = qa.value * qb.value;
     out.err += accumulation_error(qa.value, qb.value, numerics) + kU32 * out.value.cwiseAbs();
+    return out;
+}
+
+using Vector = Eigen::VectorXd;
+
+/// Scale of each row: the layer's one, or the least power of two that brings the row's largest magnitude into the grid.
+Vector weight_scales(const Matrix& rows, double scale, const NarrowGrid& grid) {
+    if (scale != 0) return Vector::Constant(rows.rows(), scale);
+    Vector out(rows.rows());
+    for (Eigen::Index r = 0; r < rows.rows(); ++r) {
+        double largest = 0;
+        for (Eigen::Index c = 0; c < rows.cols(); ++c) largest = std::fmax(largest, std::fabs(round_f32(rows(r, c))));
+        out(r) = operand_scale(grid, largest);
+    }
+    return out;
+}
+
+Operand rows_divided(const Operand& in, const Vector& by) {
+    const Vector inverse = by.cwiseInverse();
+    return {inverse.asDiagonal() * in.value, in.err.size() ? Matrix(inverse.asDiagonal() * in.err) : Matrix()};
+}
+Operand columns_divided(const Operand& in, const Vector& by) {
+    const Vector inverse = by.cwiseInverse();
+    return {in.value * inverse.asDiagonal(), in.err.size() ? Matrix(in.err * inverse.asDiagonal()) : Matrix()};
+}
+
+}  // namespace
+
+MatrixRule matrix_rule(const std::string& precision) {
+    if (precision == "int8") return MatrixRule::int8;
+    if (precision == "bf16") return MatrixRule::bf16;
+    if (precision == "bf16x3") return MatrixRule::bf16x3;
+    if (precision == "fp16") return MatrixRule::fp16;
+    if (precision == "fp8e4m3") return MatrixRule::fp8e4m3;
+    if (precision == "fp8e5m2") return MatrixRule::fp8e5m2;
+    if (precision == "fp32" || precision == "move" || precision.empty()) return MatrixRule::fp32;
+    throw Error(ErrorKind::bad_input, "precision '" + precision + "' is not known; use int8, bf16, bf16x3, fp16, fp8e4m3, fp8e5m2, fp32 or move");
+}
+
+Product multiply(const Operand& a, const Operand& b, const Numerics& numerics, bool a_is_weight) {
+    ASSAY_CHECK(a.value.cols() == b.value.rows(), "inner dimensions of a product agree");
+    const bool scaled = numerics.rule == MatrixRule::fp8e4m3 || numerics.rule == MatrixRule::fp8e5m2;
+    if (!scaled || numerics.mode == Mode::exact) return multiply_unscaled(a, b, numerics, a_is_weight);
+    // On the array stand the operands divided by their scales; all are powers of two, so that dividing and multiplying back are exact.
+    const NarrowGrid& grid = *grid_of(numerics.rule);
+    const Vector sa = a_is_weight ? weight_scales(a.value, numerics.w_scale, grid) : Vector::Constant(a.value.rows(), numerics.x_scale);
+    const Vector sb =
+        a_is_weight ? Vector::Constant(b.value.cols(), numerics.x_scale) : weight_scales(b.value.transpose(), numerics.w_scale, grid);
+    Product out = multiply_unscaled(rows_divided(a, sa), columns_divided(b, sb), numerics, a_is_weight);
+    for (Matrix* m : {&out.value, &out.err})
+        if (m->size()) *m = sa.asDiagonal() * *m * sb.asDiagonal();
     return out;
 }
 

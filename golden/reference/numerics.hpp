@@ -15,8 +15,11 @@ enum class MatrixRule {
     int8,    ///< integers, exact, then conversion and one fp32 scale
     bf16,    ///< operands rounded once to bf16
     bf16x3,  ///< operands in three bf16 parts, six products
+    fp16,    ///< operands rounded once to fp16
+    fp8e4m3, ///< operands divided by powers of two and rounded once, saturating, to e4m3fn
+    fp8e5m2, ///< the same to e5m2
 };
-/// "int8", "bf16", "bf16x3"; "fp32" and "move" are fp32. Throws Error(bad_input) on another word.
+/// "int8", "bf16", "bf16x3", "fp16", "fp8e4m3", "fp8e5m2"; "fp32" and "move" are fp32. Throws Error(bad_input) on another word.
 MatrixRule matrix_rule(const std::string& precision);
 
 enum class Mode {
@@ -31,6 +34,8 @@ struct Numerics {
     Mode mode = Mode::exact;
     MatrixRule rule = MatrixRule::fp32;
     std::int64_t k_slab = 0;  ///< channels of a slab of K; 0: all
+    double x_scale = 1;       ///< fp8: activations are divided by it
+    double w_scale = 0;       ///< fp8: weights are; 0: each output's by the scale of its own largest magnitude
 
     bool bounds() const { return mode == Mode::bound || mode == Mode::bound_worst || mode == Mode::bound_emulated; }
     /// One step of the chip's arithmetic on an intermediate value of an operator.

@@ -172,7 +172,7 @@ Values Reference::run_mode(const std::map<std::string, Tensor>& inputs, Mode mod
     for (int i = 0; i < node_count(); ++i) {
         const auto rule = rules.find(node_output(i));
         const LayerRule& used = rule == rules.end() ? otherwise : rule->second;
-        graph_->evaluate(i, values, {mode, matrix_rule(used.precision), used.k_slab});
+        graph_->evaluate(i, values, {mode, matrix_rule(used.precision), used.k_slab, used.x_scale, used.w_scale});
     }
     return values;
 }
@@ -185,7 +185,7 @@ Values Reference::emulate(const std::map<std::string, Tensor>& inputs, const Lay
 }
 
 Value Reference::evaluate(const std::string& output, const std::map<std::string, Tensor>& feeds, const LayerRule& rule, Mode mode) const {
-    const Numerics numerics{mode, matrix_rule(rule.precision), rule.k_slab};
+    const Numerics numerics{mode, matrix_rule(rule.precision), rule.k_slab, rule.x_scale, rule.w_scale};
     ASSAY_CHECK(numerics.bounds(), "a layer is evaluated in a bound mode");
     Values values;
     for (const auto& [name, tensor] : feeds)

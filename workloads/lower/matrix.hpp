@@ -37,10 +37,20 @@ struct Affine {
     explicit Affine(std::size_t outputs) : scale(outputs, 1.0), shift(outputs, 0.0) {}
 };
 
+/// How a float layer's operands go onto the array (docs/numerics.md section 3).
+struct ArrayFormat {
+    simkernel::Dtype type = simkernel::Dtype::bf16;
+    int planes = 1;               ///< parts of an operand
+    std::string precision;        ///< Layer::precision
+    double x_scale = 1;           ///< activations are divided by it, a power of two
+    std::vector<double> w_scale;  ///< and weights: one for each output, or one in all when they are an activation; empty: unscaled
+};
+
 struct MatrixSpec {
     NodeId main = -1;
     std::vector<NodeId> nodes;
     bool integer = false;
+    ArrayFormat format;  ///< of a float layer; emit_matrix_layer fills it in from the policy
     Operand x;
     std::array<std::int64_t, 4> x_strides{};  ///< elements, by n, h, w, c
     std::int64_t batch = 1, channels = 1, outputs = 1, groups = 1;

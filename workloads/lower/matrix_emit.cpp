@@ -140,13 +140,13 @@ private:
         if (!staged) return;
         stage_.use(step_);
         l_.emitter.at(Stage::convert, step_, image_last);
-        convert(to, l_.type_of(s_.x), s_.x.quantization, image_.addr(), p_.plane_bytes, p_.planes, tile_.batch * rows * cols * depth);
+        convert(to, l_.type_of(s_.x), s_.x.quantization, image_.addr(), p_.plane_bytes, p_.planes, tile_.batch * rows * cols * depth, s_.format.x_scale);
     }
 
-    /// fp32 (or integers to dequantise) to bf16 planes, or integers to int8 planes less their zero point: each plane is the nearest to what
-    /// the planes before leave.
+    /// fp32 (or integers to dequantise), divided by `scale`, to the array's float type, or integers to int8 less their zero point. Of several
+    /// planes (bf16, int8) each is the nearest to what the planes before leave.
     void convert(std::uint32_t from, Dtype type, const std::optional<Quantization>& quantization, std::uint32_t to,
-                 std::uint64_t plane_bytes, int planes, std::int64_t elements) {
+                 std::uint64_t plane_bytes, int planes, std::int64_t elements, double scale) {
         using simkernel::Uop;
         for (int plane = 0; plane < planes; ++plane) {
             Expr e;
@@ -155,6 +155,7 @@ private:
                 x = e.op(Uop::sub_i32, x, Expr::imm_i(quantization->zero_point));
             else if (quantization)
                 x = emit_dequantize(e, x, *quantization);
+            if (scale != 1) x = e.op(Uop::mul_f32, x, Expr::imm(static_cast<float>(1 / scale)));
             for (int i = 0; i < plane; ++i) {
                 if (s_.integer) {
                     const auto near = e.op(Uop::min_i32, e.op(Uop::max_i32, x, Expr::imm_i(-128)), Expr::imm_i(127));
@@ -169,7 +170,7 @@ private:
             shape.count[0] = static_cast<std::uint32_t>(elements);
             VectorOperand in{from, type, {static_cast<std::int32_t>(simkernel::size_of(type)), 0, 0, 0, 0}};
             VectorOperand out{to + static_cast<std::uint32_t>(plane_bytes * static_cast<std::uint64_t>(plane)),
-                              s_.integer ? Dtype::i8 : Dtype::bf16,
+                              s_.integer ? Dtype::i8 : s_.format.type,
                               {static_cast<std::int32_t>(p_.element), 0, 0, 0, 0}};
             emit_expr(l_.emitter, e, shape, {in}, out, 0);
         }
@@ -229,7 +230,7 @@ private:
             weight_stage_.use(step_);
             l_.emitter.at(Stage::convert, step_, weights_.advance());
             convert(weight_stage_.addr(), l_.type_of(d.operand), d.operand.quantization, weights_.addr(), plane_bytes, p_.weight_planes,
-                    depth * block.count);
+                    depth * block.count, s_.format.w_scale.empty() ? 1.0 : s_.format.w_scale[0]);
         }
         weights_.use(step_);
         return weights_.addr() + static_cast<std::uint32_t>(plane_bytes * static_cast<std::uint64_t>(plane));
@@ -292,7 +293,7 @@ private:
         const std::int64_t pitch = depth * p_.element, line = tile_.in_cols(w) * pitch,
                            offset = (block.channel + slab * p_.slab - first) * p_.element;
         simkernel::MatmulFields f;
-        f.dtype = static_cast<std::uint32_t>(s_.integer ? Dtype::i8 : Dtype::bf16);
+        f.dtype = static_cast<std::uint32_t>(s_.integer ? Dtype::i8 : s_.format.type);
         f.accumulate = chained;
         f.a_addr = image_.addr() + static_cast<std::uint32_t>(p_.plane_bytes) * static_cast<std::uint32_t>(plane) +
                    static_cast<std::uint32_t>(offset + c.offset);

@@ -51,7 +51,7 @@ int weight_planes(const ConstantWeights& w, std::int64_t outputs) {
     return planes_for(low, high);
 }
 
-void choose_passes(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
+void choose_passes(const MatrixSpec& spec, MatrixPlan& p) {
     if (spec.integer) {
         const auto shifted = [](const Operand& o) {
             return planes_for(-128 - o.quantization->zero_point, 127 - o.quantization->zero_point);
@@ -62,8 +62,8 @@ void choose_passes(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
             for (int w = 0; w < p.weight_planes; ++w) p.passes.emplace_back(a, w);
         return;
     }
-    p.element = 2;
-    if (l.options.precision == "bf16") {
+    p.element = static_cast<std::int64_t>(simkernel::size_of(spec.format.type));
+    if (spec.format.planes == 1) {
         p.passes = {{0, 0}};
         return;
     }
@@ -172,7 +172,7 @@ std::uint64_t MatrixPlan::total_bytes() const {
 MatrixPlan plan_matrix(const Lowering& l, const MatrixSpec& spec, std::int64_t params, std::size_t drain_segments) {
     MatrixPlan p;
     p.blocks = blocks_of(spec, l.chip);
-    choose_passes(l, spec, p);
+    choose_passes(spec, p);
     p.source = static_cast<std::int64_t>(simkernel::size_of(l.type_of(spec.x)));
     if (spec.dynamic) p.weight_source = static_cast<std::int64_t>(simkernel::size_of(l.type_of(spec.dynamic->operand)));
     p.params = params;

@@ -61,7 +61,7 @@ public:
         const Value& v = l_.graph.value(w_.value);
         simkernel::ConstantSlot slot;
         slot.name = v.origin.empty() ? v.name : v.origin;
-        slot.dtype = spec_.integer ? simkernel::Dtype::i8 : simkernel::Dtype::bf16;
+        slot.dtype = spec_.integer ? simkernel::Dtype::i8 : spec_.format.type;
         slot.element_offset = std::move(offsets_);
         packed.addr = l_.add_constant(std::move(image_), std::move(slot)).value;
         return packed;
@@ -99,10 +99,25 @@ private:
             }
             return;
         }
+        if (spec_.format.type != simkernel::Dtype::bf16) {
+            narrow(at[0] + offset, tensor_->as<float>()[index], spec_.format.w_scale.empty() ? 1.0 : spec_.format.w_scale[static_cast<std::size_t>(o)]);
+            return;
+        }
         const auto parts = split_bf16(tensor_->as<float>()[index]);
         for (int p = 0; p < plan_.weight_planes; ++p)
             std::memcpy(&image_[static_cast<std::size_t>(at[static_cast<std::size_t>(p)] + offset)], &parts[static_cast<std::size_t>(p)],
                         2);
+    }
+
+    /// One rounding to fp16, or to fp8 with saturation, of value / scale (a power of two: exact).
+    void narrow(std::int64_t at, float value, double scale) {
+        using simkernel::Dtype;
+        const simkernel::NarrowFormat& format = spec_.format.type == Dtype::f16      ? simkernel::kF16
+                                                : spec_.format.type == Dtype::f8e4m3 ? simkernel::kF8E4M3
+                                                                                     : simkernel::kF8E5M2;
+        const auto scaled = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<double>(value) / scale));
+        const std::uint32_t bits = simkernel::narrow_from_f32(format, scaled, spec_.format.type != Dtype::f16).bits;
+        std::memcpy(&image_[static_cast<std::size_t>(at)], &bits, static_cast<std::size_t>(format.bits / 8));
     }
 
     Lowering& l_;
@@ -126,6 +141,21 @@ std::int64_t PackedWeights::offset(const MatrixSpec& spec, const MatrixPlan& pla
 }
 
 PackedWeights pack_weights(Lowering& l, const MatrixSpec& spec, const MatrixPlan& plan) { return Packer(l, spec, plan).pack(); }
+
+std::vector<double> weight_magnitudes(const Lowering& l, const MatrixSpec& spec) {
+    const ConstantWeights& w = *spec.weights;
+    const auto values = l.graph.value(w.value).constant->as<float>();
+    std::vector<double> out;
+    for (std::int64_t o = 0; o < spec.outputs; ++o) {
+        double largest = 0;
+        for (std::int64_t c = 0; c < spec.channels / spec.groups; ++c)
+            for (std::int64_t kh = 0; kh < spec.window.kernel[0]; ++kh)
+                for (std::int64_t kw = 0; kw < spec.window.kernel[1]; ++kw)
+                    largest = std::fmax(largest, std::fabs(static_cast<double>(values[static_cast<std::size_t>(source_index(w, o, c, kh, kw))])));
+        out.push_back(largest);
+    }
+    return out;
+}
 
 std::vector<std::int32_t> weight_sums(const MatrixSpec& spec) {
     const ConstantWeights& w = *spec.weights;

@@ -18,6 +18,9 @@ std::int64_t slab_depth(const MatrixPlan& plan, const Block& block, std::int64_t
 
 PackedWeights pack_weights(Lowering& lowering, const MatrixSpec& spec, const MatrixPlan& plan);
 
+/// Largest magnitude of a float layer's weights over K, for each output.
+std::vector<double> weight_magnitudes(const Lowering& lowering, const MatrixSpec& spec);
+
 /// Sum over K of (w - zero point) for each output: what a shift of every activation by one adds to the accumulator. Wraps as int32 does.
 std::vector<std::int32_t> weight_sums(const MatrixSpec& spec);
 
