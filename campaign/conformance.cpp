@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "campaign/markup.hpp"
 #include "campaign/vector_run.hpp"
 #include "simkernel/chip_config.hpp"
 #include "simkernel/numerics/workers.hpp"
@@ -141,19 +142,6 @@ private:
     std::string text_;
 };
 
-std::string xml(const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '&') out += "&amp;";
-        else if (c == '<') out += "&lt;";
-        else if (c == '>') out += "&gt;";
-        else if (c == '"') out += "&quot;";
-        else if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') out += '?';
-        else out += c;
-    }
-    return out;
-}
-
 }  // namespace
 
 std::string_view name_of(VectorOutcome::Status status) {
@@ -248,11 +236,11 @@ std::string conformance_junit(const ConformanceReport& report) {
     std::string text = fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"onnx\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n",
                                    report.vectors.size(), report.count(Status::failed), report.count(Status::crashed), report.count(Status::unsupported));
     for (const VectorOutcome& v : report.vectors) {
-        text += fmt::format("  <testcase classname=\"onnx.{}\" name=\"{}\" time=\"{:.3f}\"", xml(v.op.empty() ? "?" : v.op), xml(v.name), v.seconds);
+        text += fmt::format("  <testcase classname=\"onnx.{}\" name=\"{}\" time=\"{:.3f}\"", escape_markup(v.op.empty() ? "?" : v.op), escape_markup(v.name), v.seconds);
         if (v.status == Status::passed) text += "/>\n";
         else
             text += fmt::format("><{0} message=\"{1}\"/></testcase>\n",
-                                v.status == Status::unsupported ? "skipped" : v.status == Status::crashed ? "error" : "failure", xml(v.reason));
+                                v.status == Status::unsupported ? "skipped" : v.status == Status::crashed ? "error" : "failure", escape_markup(v.reason));
     }
     return text + "</testsuite>\n";
 }

@@ -85,8 +85,10 @@ private:
 
     void find_carried() {
         const auto inputs = graph_inputs(*model_.proto);
-        for (std::string pattern : options_.carry) {
-            for (std::size_t at; (at = pattern.find(".*")) != std::string::npos;) pattern.replace(at, 2, "*");
+        for (const std::string& given : options_.carry) {
+            std::string pattern;  // '.*' means what '*' does
+            for (std::size_t i = 0; i < given.size(); ++i)
+                if (given.compare(i, 2, ".*") != 0) pattern += given[i];
             const std::size_t equals = pattern.find('=');
             if (equals == std::string::npos) throw Error(ErrorKind::usage, fmt::format("--carry {}: not OUTPUT=INPUT, as in present.*=past.*", pattern));
             const std::string from = pattern.substr(0, equals), to = pattern.substr(equals + 1);

@@ -1,22 +1,11 @@
 // report.html: one self-contained page, no script, no network.
 #include <fmt/format.h>
 
+#include "campaign/markup.hpp"
 #include "campaign/session.hpp"
 
 namespace assay::campaign {
 namespace {
-
-std::string escape(const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '<') out += "&lt;";
-        else if (c == '>') out += "&gt;";
-        else if (c == '&') out += "&amp;";
-        else if (c == '"') out += "&quot;";
-        else out += c;
-    }
-    return out;
-}
 
 std::string mark(golden::Verdict verdict) {
     return fmt::format("<span class=\"v {0}\">{0}</span>", golden::name_of(verdict));
@@ -31,9 +20,9 @@ std::string layer_rows(const SessionReport& r) {
         const golden::TensorVerdict* t = r.judgement.of_layer(i);
         rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=n>{}</td><td class=n>{}</td>"
                             "<td class=n>{}</td><td class=n>{:.1f}</td><td><div class=bar style=\"width:{:.0f}px\"></div></td><td>{}</td></tr>\n",
-                            escape(layer.name), escape(layer.op), t ? escape(t->shape) : "", layer.precision, t ? mark(t->verdict) : "",
+                            escape_markup(layer.name), escape_markup(layer.op), t ? escape_markup(t->shape) : "", layer.precision, t ? mark(t->verdict) : "",
                             t && t->local ? fmt::format("{:.3g}", t->local->max_ratio) : "", t && t->global ? fmt::format("{:.3g}", t->global->r_rms) : "",
-                            cycles, share, share * 1.5, escape(layer.mapping));
+                            cycles, share, share * 1.5, escape_markup(layer.mapping));
     }
     return rows;
 }
@@ -41,8 +30,8 @@ std::string layer_rows(const SessionReport& r) {
 std::string output_rows(const SessionReport& r) {
     std::string rows;
     for (const golden::TensorVerdict& t : r.judgement.outputs)
-        rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=n>{:.4g}</td><td class=n>{:.4g}</td><td>{}</td></tr>\n", escape(t.name),
-                            t.role, escape(t.shape), mark(t.verdict), t.max_abs, t.max_rel, escape(t.reason));
+        rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=n>{:.4g}</td><td class=n>{:.4g}</td><td>{}</td></tr>\n", escape_markup(t.name),
+                            t.role, escape_markup(t.shape), mark(t.verdict), t.max_abs, t.max_rel, escape_markup(t.reason));
     return rows;
 }
 
@@ -70,14 +59,14 @@ std::string to_html(const SessionReport& r) {
         "<!doctype html><html lang=en><meta charset=utf-8><title>Assay: {0}</title><style>{1}</style>\n<h1>{2} {0}</h1>\n"
         "<p>Target <b>{3}</b>, chip <b>{4}</b>, precision {5}, seed {6}; data: {7}. {8} cycles at {9} MHz (uncalibrated); "
         "device {10:.3f} s of host time, peak memory {11:.0f} MiB.</p>\n",
-        escape(r.program.model_path), kStyle, mark(r.verdict), escape(r.target), escape(r.chip.name), r.precision, r.seed, escape(r.data), r.run.cycles,
+        escape_markup(r.program.model_path), kStyle, mark(r.verdict), escape_markup(r.target), escape_markup(r.chip.name), r.precision, r.seed, escape_markup(r.data), r.run.cycles,
         r.chip.clock_mhz, r.seconds.device, static_cast<double>(r.peak_rss_bytes) / 1048576.0);
-    if (!r.reason.empty()) html += fmt::format("<pre>{}</pre>\n", escape(r.reason));
-    if (!r.first_failing_layer.empty()) html += fmt::format("<p>First failing layer: <b>{}</b></p>\n", escape(r.first_failing_layer));
+    if (!r.reason.empty()) html += fmt::format("<pre>{}</pre>\n", escape_markup(r.reason));
+    if (!r.first_failing_layer.empty()) html += fmt::format("<p>First failing layer: <b>{}</b></p>\n", escape_markup(r.first_failing_layer));
     if (!r.run.findings.empty()) {
         html += "<h2>Sanitizer</h2><ul>";
         for (const simkernel::Finding& f : r.run.findings)
-            html += fmt::format("<li>{} at descriptor {}: {}</li>", simkernel::name_of(f.kind), f.descriptor, escape(f.text));
+            html += fmt::format("<li>{} at descriptor {}: {}</li>", simkernel::name_of(f.kind), f.descriptor, escape_markup(f.text));
         html += "</ul>\n";
     }
     html += "<h2>Outputs</h2><table><tr><th>tensor<th>judged against<th>shape<th>verdict<th>max abs<th>max rel<th>why</tr>\n" + output_rows(r) + "</table>\n";
@@ -85,7 +74,7 @@ std::string to_html(const SessionReport& r) {
             layer_rows(r) + "</table>\n";
     html += "<h2>Engines</h2><table><tr><th>engine";
     for (const std::string_view name : simkernel::kCounterNames) html += fmt::format("<th>{}", name);
-    html += "</tr>\n" + engine_rows(r) + "</table>\n<p>Host fallback: " + escape(fallback_text(r.program)) + "</p></html>\n";
+    html += "</tr>\n" + engine_rows(r) + "</table>\n<p>Host fallback: " + escape_markup(fallback_text(r.program)) + "</p></html>\n";
     return html;
 }
 

@@ -5,22 +5,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "campaign/markup.hpp"
 #include "campaign/sweep.hpp"
 
 namespace assay::campaign {
 namespace {
-
-std::string escape(const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '<') out += "&lt;";
-        else if (c == '>') out += "&gt;";
-        else if (c == '&') out += "&amp;";
-        else if (c == '"') out += "&quot;";
-        else out += c;
-    }
-    return out;
-}
 
 /// RFC 4180: quoted where it must be, quotes doubled, line ends kept inside.
 std::string field(const std::string& text) {
@@ -87,8 +76,8 @@ std::string plot(const SweepReport& r, const Quantity& quantity) {
                            y_of(v) + 4, v);
     }
     for (std::size_t i = 0; i < first.values.size(); ++i)
-        svg += fmt::format("<text x={:.1f} y={:.1f} class=x>{}</text>\n", x_of(i), kHeight - kBottom + 16, escape(first.values[i]));
-    svg += fmt::format("<text x={:.1f} y={:.1f} class=x>{}</text>\n", (kLeft + kWidth - kRight) / 2, kHeight - 6, escape(first.key));
+        svg += fmt::format("<text x={:.1f} y={:.1f} class=x>{}</text>\n", x_of(i), kHeight - kBottom + 16, escape_markup(first.values[i]));
+    svg += fmt::format("<text x={:.1f} y={:.1f} class=x>{}</text>\n", (kLeft + kWidth - kRight) / 2, kHeight - 6, escape_markup(first.key));
     for (std::size_t l = 0; l < std::min(order.size(), kMostLines); ++l) {
         std::string path;
         bool pen = false;
@@ -99,8 +88,8 @@ std::string plot(const SweepReport& r, const Quantity& quantity) {
                 continue;
             }
             path += fmt::format("{}{:.1f} {:.1f}", pen ? "L" : "M", x_of(i), y_of(quantity.of(*p)));
-            svg += fmt::format("<circle cx={:.1f} cy={:.1f} r=3 fill=\"{}\"><title>{} {}: {:.6g}</title></circle>\n", x_of(i), y_of(quantity.of(*p)), kColours[l], escape(first.values[i]),
-                               escape(order[l]), quantity.of(*p));
+            svg += fmt::format("<circle cx={:.1f} cy={:.1f} r=3 fill=\"{}\"><title>{} {}: {:.6g}</title></circle>\n", x_of(i), y_of(quantity.of(*p)), kColours[l], escape_markup(first.values[i]),
+                               escape_markup(order[l]), quantity.of(*p));
             pen = true;
         }
         if (!path.empty()) svg += fmt::format("<path d=\"{}\" fill=none stroke=\"{}\" stroke-width=2 />\n", path, kColours[l]);
@@ -116,7 +105,7 @@ std::string legend(const SweepReport& r) {
         std::string rest;
         for (std::size_t a = 1; a < r.axes.size(); ++a) rest += fmt::format("{}{}={}", a > 1 ? " " : "", r.axes[a].key, p.values[a]);
         if (std::find(seen.begin(), seen.end(), rest) != seen.end()) continue;
-        if (seen.size() < kMostLines) text += fmt::format("<span class=l style=\"border-color:{}\">{}</span> ", kColours[seen.size()], escape(rest));
+        if (seen.size() < kMostLines) text += fmt::format("<span class=l style=\"border-color:{}\">{}</span> ", kColours[seen.size()], escape_markup(rest));
         seen.push_back(rest);
     }
     if (seen.size() > kMostLines) text += fmt::format("The plots show the first {} of {} combinations; the table has all.", kMostLines, seen.size());
@@ -141,16 +130,16 @@ std::string to_csv(const SweepReport& report) {
 
 std::string to_html(const SweepReport& r) {
     std::string rows, head;
-    for (const SweepAxis& axis : r.axes) head += fmt::format("<th>{}</th>", escape(axis.key));
+    for (const SweepAxis& axis : r.axes) head += fmt::format("<th>{}</th>", escape_markup(axis.key));
     for (const SweepPoint& p : r.points) {
         rows += "<tr>";
-        for (const std::string& value : p.values) rows += fmt::format("<td class=n>{}</td>", escape(value));
+        for (const std::string& value : p.values) rows += fmt::format("<td class=n>{}</td>", escape_markup(value));
         if (p.measured())
             rows += fmt::format("<td>{}</td><td class=n>{}</td><td class=n>{:.4g}</td><td class=n>{:.1f}</td><td class=n>{:.1f}</td><td class=n>{:.4g}</td><td class=n>{:.4g}</td><td class=n>{:.4g}</td>"
                                 "<td class=n>{:.4g}</td><td class=n>{:.4g}</td><td class=n>{:.4g}</td><td>{}</td></tr>\n",
                                 p.verdict, p.cycles, p.milliseconds, 100 * p.utilisation, 100 * p.matrix_busy, static_cast<double>(p.hbm_bytes) * 1e-6, p.energy.total_pj() * 1e-9,
-                                p.energy.matrix_pj * 1e-9, p.energy.vector_pj * 1e-9, p.energy.sram_pj * 1e-9, p.energy.hbm_pj * 1e-9, escape(p.reason));
-        else rows += fmt::format("<td>{}</td><td colspan=11>{}</td></tr>\n", p.verdict.empty() ? "none" : p.verdict, escape(p.reason));
+                                p.energy.matrix_pj * 1e-9, p.energy.vector_pj * 1e-9, p.energy.sram_pj * 1e-9, p.energy.hbm_pj * 1e-9, escape_markup(p.reason));
+        else rows += fmt::format("<td>{}</td><td colspan=11>{}</td></tr>\n", p.verdict.empty() ? "none" : p.verdict, escape_markup(p.reason));
     }
     std::string plots;
     for (const Quantity& quantity : kQuantities) plots += plot(r, quantity);
@@ -163,7 +152,7 @@ std::string to_html(const SweepReport& r) {
         "times published energies (table {3}); no clock tree, leakage or control.</p>\n"
         "<table><tr>{4}<th>verdict</th><th>cycles</th><th>ms</th><th>utilisation %</th><th>matrix busy %</th><th>HBM MB</th><th>energy mJ</th><th>matrix</th><th>vector</th><th>SRAM</th>"
         "<th>HBM</th><th>reason</th></tr>\n{5}</table></html>\n",
-        escape(r.model), legend(r), plots, escape(r.energy_table), head, rows);
+        escape_markup(r.model), legend(r), plots, escape_markup(r.energy_table), head, rows);
 }
 
 }  // namespace assay::campaign

@@ -7,14 +7,6 @@
 namespace assay::golden {
 namespace {
 
-std::vector<std::int64_t> list(const Node& node, std::string_view name, std::size_t size, std::int64_t otherwise, std::int64_t least) {
-    std::vector<std::int64_t> out = node.integers(name).value_or(std::vector<std::int64_t>(size, otherwise));
-    if (out.size() != size) node.fail(fmt::format("{} has {} entries, the input needs {}", name, out.size(), size));
-    for (const std::int64_t v : out)
-        if (v < least || v > std::int64_t{1} << 31) node.fail(fmt::format("{} holds {}, must be at least {}", name, v, least));
-    return out;
-}
-
 /// Calls body(position, coordinates) over a row-major box.
 template <class Body>
 void for_each_index(const std::vector<std::int64_t>& box, Body body) {
@@ -28,6 +20,14 @@ void for_each_index(const std::vector<std::int64_t>& box, Body body) {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> window_list(const Node& node, std::string_view name, std::size_t size, std::int64_t otherwise, std::int64_t least) {
+    std::vector<std::int64_t> out = node.integers(name).value_or(std::vector<std::int64_t>(size, otherwise));
+    if (out.size() != size) node.fail(fmt::format("{} has {} entries, the input needs {}", name, out.size(), size));
+    for (const std::int64_t v : out)
+        if (v < least || v > std::int64_t{1} << 31) node.fail(fmt::format("{} holds {}, must be at least {}", name, v, least));
+    return out;
+}
 
 std::vector<std::int64_t> Window::offsets() const {
     std::vector<std::int64_t> result(static_cast<std::size_t>(taps * positions));
@@ -65,12 +65,12 @@ Window read_window(const Node& node, const Shape& spatial, const Shape& kernel, 
     if (const auto shape = node.integers("kernel_shape")) {
         if (!kernel.empty() && *shape != kernel)
             node.fail(fmt::format("kernel_shape {} does not match the weights' {}", to_string(*shape), to_string(kernel)));
-        w.kernel = list(node, "kernel_shape", rank, 1, 1);
+        w.kernel = window_list(node, "kernel_shape", rank, 1, 1);
     }
     if (w.kernel.size() != rank) node.fail(fmt::format("kernel of {} dimensions for an input of {}", w.kernel.size(), rank));
-    w.strides = list(node, "strides", rank, 1, 1);
-    w.dilations = list(node, "dilations", rank, 1, 1);
-    std::vector<std::int64_t> pads = list(node, "pads", 2 * rank, 0, 0);
+    w.strides = window_list(node, "strides", rank, 1, 1);
+    w.dilations = window_list(node, "dilations", rank, 1, 1);
+    std::vector<std::int64_t> pads = window_list(node, "pads", 2 * rank, 0, 0);
     const std::string auto_pad = node.text("auto_pad", "NOTSET");
     const bool same_upper = auto_pad == "SAME_UPPER", same_lower = auto_pad == "SAME_LOWER";
     if (!same_upper && !same_lower && auto_pad != "NOTSET" && auto_pad != "VALID")

@@ -16,6 +16,9 @@ struct Window {
     std::vector<std::int64_t> padded_counts() const;
 };
 
+/// Attribute `name` of `size` entries, each at least `least` and at most 2^31; all `otherwise` when it is absent. Fails on any other.
+std::vector<std::int64_t> window_list(const Node& node, std::string_view name, std::size_t size, std::int64_t otherwise, std::int64_t least);
+
 /// Reads kernel_shape, strides, dilations, pads, auto_pad and, for pools, ceil_mode. `spatial` is the input's shape after N and C;
 /// `kernel` the weights' spatial shape, or empty to take kernel_shape alone. Fails on geometry that leaves no output.
 Window read_window(const Node& node, const Shape& spatial, const Shape& kernel, bool is_pool);

@@ -7,6 +7,7 @@
 #include "golden/emulation/chain.hpp"
 #include "golden/reference/matrix.hpp"
 #include "golden/reference/ops/kernels.hpp"
+#include "golden/reference/window.hpp"
 
 namespace assay::golden::ops {
 namespace {
@@ -16,14 +17,6 @@ struct Geometry {
     std::int64_t in_count = 1, taps = 1, positions = 1;
 };
 
-std::vector<std::int64_t> list(const Node& node, std::string_view name, std::size_t size, std::int64_t otherwise, std::int64_t least) {
-    std::vector<std::int64_t> out = node.integers(name).value_or(std::vector<std::int64_t>(size, otherwise));
-    if (out.size() != size) node.fail(fmt::format("{} has {} entries, the input needs {}", name, out.size(), size));
-    for (const std::int64_t v : out)
-        if (v < least || v > std::int64_t{1} << 31) node.fail(fmt::format("{} holds {}, must be at least {}", name, v, least));
-    return out;
-}
-
 Geometry read_geometry(const Node& node, const Shape& spatial, const Shape& kernel) {
     const std::size_t rank = spatial.size();
     Geometry g;
@@ -31,10 +24,10 @@ Geometry read_geometry(const Node& node, const Shape& spatial, const Shape& kern
     g.kernel = kernel;
     if (const auto given = node.integers("kernel_shape"); given && *given != kernel)
         node.fail(fmt::format("kernel_shape {} does not match the weights' {}", to_string(*given), to_string(kernel)));
-    g.strides = list(node, "strides", rank, 1, 1);
-    g.dilations = list(node, "dilations", rank, 1, 1);
-    const std::vector<std::int64_t> extra = list(node, "output_padding", rank, 0, 0);
-    std::vector<std::int64_t> pads = list(node, "pads", 2 * rank, 0, 0);
+    g.strides = window_list(node, "strides", rank, 1, 1);
+    g.dilations = window_list(node, "dilations", rank, 1, 1);
+    const std::vector<std::int64_t> extra = window_list(node, "output_padding", rank, 0, 0);
+    std::vector<std::int64_t> pads = window_list(node, "pads", 2 * rank, 0, 0);
     const std::string auto_pad = node.text("auto_pad", "NOTSET");
     if (auto_pad != "NOTSET" && auto_pad != "VALID" && auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER")
         node.fail(fmt::format("auto_pad=\"{}\" is not known; use NOTSET, VALID, SAME_UPPER or SAME_LOWER", auto_pad));
