@@ -1,6 +1,7 @@
 #include "simkernel/exec/decode.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -104,9 +105,9 @@ void check(Checker& c, const FillFields& f) {
 }
 
 void check(Checker& c, const MatmulFields& f) {
-    const bool i8 = f.dtype == static_cast<std::uint32_t>(Dtype::i8);
-    const bool bf16 = f.dtype == static_cast<std::uint32_t>(Dtype::bf16);
-    c.field(i8 || bf16, "dtype", f.dtype, "i8 or bf16");
+    constexpr std::array kMatrixTypes{Dtype::i8, Dtype::bf16, Dtype::f16, Dtype::f8e4m3, Dtype::f8e5m2};
+    const bool known = std::any_of(kMatrixTypes.begin(), kMatrixTypes.end(), [&](Dtype t) { return f.dtype == static_cast<std::uint32_t>(t); });
+    c.field(known, "dtype", f.dtype, "i8, bf16, f16, f8e4m3 or f8e5m2");
     c.counts(f.m_count, "m_count");
     c.counts(f.k_count, "k_count");
     const auto rows = static_cast<std::uint64_t>(c.config().mxu_rows);
@@ -127,7 +128,7 @@ void check(Checker& c, const MatmulFields& f) {
     c.field(!(f.a_addr & kAccBit), "a_addr", f.a_addr, "a scratchpad address");
     c.field(!(f.w_addr & kAccBit), "w_addr", f.w_addr, "a scratchpad address");
     c.field((f.acc_addr & kAccBit) != 0, "acc_addr", f.acc_addr, "an accumulator address");
-    const std::size_t size = bf16 ? 2 : 1;
+    const std::size_t size = size_of(static_cast<Dtype>(f.dtype));
     c.field(f.w_stride >= f.n_count * size && f.w_stride <= INT32_MAX, "w_stride", f.w_stride, "at least n_count elements");
     c.field(f.acc_stride >= 4ull * f.n_count && f.acc_stride <= INT32_MAX, "acc_stride", f.acc_stride, "at least n_count words");
     c.aligned("a_addr", f.a_addr, f.a_m_stride, size);
@@ -188,9 +189,11 @@ void check_uops(Checker& c, const VectorFields& f, unsigned used_streams) {
 
 void check(Checker& c, const VectorFields& f) {
     c.counts(f.count, "count");
-    const auto is_dtype = [](std::uint32_t type) { return type <= static_cast<std::uint32_t>(Dtype::bf16); };
+    const auto is_dtype = [](std::uint32_t type) { return type <= static_cast<std::uint32_t>(Dtype::f8e5m2); };
     for (std::size_t i = 0; i < 3; ++i) c.field(is_dtype(f.in_type[i]), fmt::format("in_type[{}]", i), f.in_type[i], "a known dtype");
     c.field(is_dtype(f.out_type), "out_type", f.out_type, "a known dtype");
+    const bool f8_out = f.out_type == static_cast<std::uint32_t>(Dtype::f8e4m3) || f.out_type == static_cast<std::uint32_t>(Dtype::f8e5m2);
+    c.field(f8_out || f.f8_overflow == 0, "f8_overflow", f.f8_overflow, "0 unless out_type is an f8");
     c.field(f.reduce <= static_cast<std::uint32_t>(Reduce::min_i32), "reduce", f.reduce, "a known reduction");
     const bool reduces = f.reduce != static_cast<std::uint32_t>(Reduce::none);
     c.field(reduces || (f.reduce_dims == 0 && !f.reduce_lanes && !f.carry_in && !f.carry_out && f.post_count == 0), "reduce", f.reduce,
@@ -251,8 +254,8 @@ void check(Checker& c, const VectorFields& f) {
 
 std::size_t size_of(Dtype type) {
     switch (type) {
-        case Dtype::i8: case Dtype::u8: return 1;
-        case Dtype::bf16: return 2;
+        case Dtype::i8: case Dtype::u8: case Dtype::f8e4m3: case Dtype::f8e5m2: return 1;
+        case Dtype::bf16: case Dtype::f16: return 2;
         case Dtype::i32: case Dtype::f32: return 4;
     }
     return 1;

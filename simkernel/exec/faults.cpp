@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "simkernel/exec/decode.hpp"
 #include "simkernel/exec/legality.hpp"
 #include "support/error.hpp"
 
@@ -158,9 +159,9 @@ FaultPlan::FaultPlan(const std::vector<FaultSpec>& specs, const Program& program
             if (slot == program.constant_slots.end()) refuse(fmt::format("the program holds no weight '{}'; 'assay compile --dump' lists them", spec.tensor));
             if (spec.element >= static_cast<std::int64_t>(slot->element_offset.size()))
                 refuse(fmt::format("index {}: '{}' has {} elements", spec.element, spec.tensor, slot->element_offset.size()));
-            // A float weight is held as bf16: the upper 16 bits of its float32.
+            // A float weight held as bf16 is the upper 16 bits of its float32; other types count the bits of their own words.
             const unsigned low = slot->dtype == Dtype::bf16 ? 16 : 0;
-            const unsigned high = slot->dtype == Dtype::bf16 ? 31 : static_cast<unsigned>(8 * (slot->dtype == Dtype::i8 ? 1 : 4)) - 1;
+            const unsigned high = low + static_cast<unsigned>(8 * size_of(slot->dtype)) - 1;
             if (spec.bit < low || spec.bit > high) refuse(fmt::format("bit {}: the device holds bits {} to {} of this weight", spec.bit, low, high));
             const unsigned bit = spec.bit - low;
             weights_.push_back({slot->addr.value + static_cast<std::uint64_t>(slot->element_offset[static_cast<std::size_t>(spec.element)]) + bit / 8,

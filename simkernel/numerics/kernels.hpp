@@ -42,6 +42,8 @@ struct KernelTable {
     void (*diagonal_bf16)(const DiagonalArgs& args);
     void (*diagonal_i8)(const DiagonalArgs& args);
     void (*widen_bf16)(const std::byte* from, float* to, std::size_t count);
+    /// f16, f8e4m3 and f8e5m2 likewise; NaNs become the canonical one.
+    void (*widen_narrow)(Dtype type, const std::byte* from, float* to, std::size_t count);
     void (*widen_i8_i32)(const std::byte* from, std::int32_t* to, std::size_t count);
     /// Integer products take `i8_group` consecutive k at a time: 2 as pairs of int16, or 4 as bytes with activations raised by 128 to unsigned, which
     /// the bias of the panel takes back: -128 times the sum of its weights, wrapping (so the int32 sums are exact).
@@ -54,9 +56,10 @@ struct KernelTable {
     void (*uop)(Uop op, const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c, std::uint32_t* dst, std::size_t count);
     /// partial[i] = op(partial[i], value[i]) for i < count exactly; both are readable up to 16 elements past it.
     void (*combine)(Reduce op, std::uint32_t* partial, const std::uint32_t* value, std::size_t count);
-    /// `count` contiguous elements to lane values (floats flushed and canonical) and back; write returns whether an integer saturated.
+    /// `count` contiguous elements to lane values (floats flushed and canonical) and back; write returns whether an integer or, with
+    /// `saturate_f8`, an fp8 value saturated.
     void (*read)(Dtype type, const std::byte* from, std::uint32_t* lanes, std::size_t count);
-    bool (*write)(Dtype type, const std::uint32_t* lanes, std::byte* to, std::size_t count);
+    bool (*write)(Dtype type, bool saturate_f8, const std::uint32_t* lanes, std::byte* to, std::size_t count);
 };
 
 /// The kernels in use; null where only the scalar definitions exist.

@@ -42,6 +42,13 @@ T* reserve(std::vector<T>& buffer, std::size_t count) {
     return buffer.data();
 }
 
+/// Elements of the descriptor's float type as the kernels take them.
+void widen(const KernelTable& kernel, const MatmulFields& f, const std::byte* from, float* to, std::size_t count) {
+    const auto type = static_cast<Dtype>(f.dtype);
+    if (type == Dtype::bf16) kernel.widen_bf16(from, to, count);
+    else kernel.widen_narrow(type, from, to, count);
+}
+
 /// One slice of a descriptor packed for the kernels: rows of activations and panels of `kernel.columns` columns of weights.
 class SliceRunner {
 public:
@@ -52,7 +59,7 @@ public:
           a_(a),
           w_(w),
           acc_(acc),
-          floating_(static_cast<Dtype>(f.dtype) == Dtype::bf16),
+          floating_(is_floating(f)),
           group_(floating_ ? 1 : kernel.i8_group),
           steps_((slice.k.size() + group_ - 1) / group_),
           // The last group's missing k meet weights of zero, whatever the row holds there.
@@ -68,7 +75,7 @@ public:
             const std::byte* row = a_ + row_offset(f_, first + r);
             std::byte* at = to + r * row_bytes_;
             for (const Run& run : slice_.runs) {
-                if (floating_) kernel_.widen_bf16(row + run.offset, reinterpret_cast<float*>(at), run.count);
+                if (floating_) widen(kernel_, f_, row + run.offset, reinterpret_cast<float*>(at), run.count);
                 else kernel_.pack_i8_row(row + run.offset, at, run.count);
                 at += run.count * (4 / group_);
             }
@@ -84,7 +91,7 @@ public:
         std::memset(bias, 0, kernel_.columns * sizeof(std::int32_t));
         for (std::size_t s = 0; s < steps_; ++s, to += kernel_.columns * 4) {
             if (floating_) {
-                kernel_.widen_bf16(base + std::size_t{slice_.k[s]} * f_.w_stride, reinterpret_cast<float*>(to), count);
+                widen(kernel_, f_, base + std::size_t{slice_.k[s]} * f_.w_stride, reinterpret_cast<float*>(to), count);
                 continue;
             }
             std::array<const std::byte*, 4> rows{};
@@ -178,7 +185,7 @@ void run_diagonal(const KernelTable& kernel, const MatmulFields& f, const std::b
     for (std::size_t j = 0; j < base.size(); ++j)
         for (std::size_t n = 0; n < length[j]; ++n) {
             const std::byte* from = w + (base[j] + n) * f.w_stride + n * element_bytes(f);
-            if constexpr (kFloat) kernel.widen_bf16(from, &weights[j * padded + n], 1);
+            if constexpr (kFloat) widen(kernel, f, from, &weights[j * padded + n], 1);
             else kernel.widen_i8_i32(from, &weights[j * padded + n], 1);
         }
     std::vector<std::uint32_t> all(depth);
@@ -196,7 +203,7 @@ void run_diagonal(const KernelTable& kernel, const MatmulFields& f, const std::b
             const std::byte* from = a + row_offset(f, m);
             T* to = row;
             for (const Run& run : runs) {
-                if constexpr (kFloat) kernel.widen_bf16(from + run.offset, to, run.count);
+                if constexpr (kFloat) widen(kernel, f, from + run.offset, to, run.count);
                 else kernel.widen_i8_i32(from + run.offset, to, run.count);
                 to += run.count;
             }
@@ -214,12 +221,11 @@ void run_diagonal(const KernelTable& kernel, const MatmulFields& f, const std::b
 
 void run_matmul(const MatmulFields& f, const std::byte* a, const std::byte* w, std::byte* acc) {
     const KernelTable* kernel = kernels();
-    const bool bf16 = static_cast<Dtype>(f.dtype) == Dtype::bf16;
     // Rows of the accumulator that overlap have a meaning only in order, one at a time.
     const bool rows_overlap = rows_of(f) > 1 && f.acc_stride < std::uint64_t{4} * f.n_count;
     if (kernel == nullptr || rows_overlap) return run_matmul_scalar(f, a, w, acc);
     if (f.group_k == 1 && f.group_n == 1) {
-        bf16 ? run_diagonal<float>(*kernel, f, a, w, acc) : run_diagonal<std::int32_t>(*kernel, f, a, w, acc);
+        is_floating(f) ? run_diagonal<float>(*kernel, f, a, w, acc) : run_diagonal<std::int32_t>(*kernel, f, a, w, acc);
     } else {
         run_slices(*kernel, f, a, w, acc);
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "aurum_contract.hpp"
+#include "simkernel/numerics/vector_shape.hpp"
 
 namespace assay::simkernel {
 
@@ -32,7 +33,8 @@ std::ptrdiff_t depth_offset(const MatmulFields& f, std::size_t k);
 /// Runs of the k in order; neighbours in memory are joined.
 std::vector<Run> plan_runs(const MatmulFields& f, const std::vector<std::uint32_t>& k);
 
-inline std::size_t element_bytes(const MatmulFields& f) { return static_cast<Dtype>(f.dtype) == Dtype::bf16 ? 2 : 1; }
+inline std::size_t element_bytes(const MatmulFields& f) { return bytes_of(static_cast<Dtype>(f.dtype)); }
+inline bool is_floating(const MatmulFields& f) { return static_cast<Dtype>(f.dtype) != Dtype::i8; }
 inline std::size_t rows_of(const MatmulFields& f) { return std::size_t{f.m_count[0]} * f.m_count[1] * f.m_count[2]; }
 inline std::size_t depth_of(const MatmulFields& f) { return std::size_t{f.k_count[0]} * f.k_count[1] * f.k_count[2]; }
 

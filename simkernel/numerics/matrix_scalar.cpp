@@ -4,6 +4,7 @@
 
 #include "simkernel/numerics/formats.hpp"
 #include "simkernel/numerics/matrix.hpp"
+#include "simkernel/numerics/vector_shape.hpp"
 
 namespace assay::simkernel {
 namespace {
@@ -20,11 +21,22 @@ T load(const std::byte* from) {
     return value;
 }
 
+/// A float operand as fp32.
+std::uint32_t operand(Dtype type, const std::byte* from) {
+    switch (type) {
+        case Dtype::f16: return f32_from_narrow(kF16, load<std::uint16_t>(from));
+        case Dtype::f8e4m3: return f32_from_narrow(kF8E4M3, load<std::uint8_t>(from));
+        case Dtype::f8e5m2: return f32_from_narrow(kF8E5M2, load<std::uint8_t>(from));
+        default: return f32_from_bf16(load<std::uint16_t>(from));  // decode admits no other
+    }
+}
+
 }  // namespace
 
 void run_matmul_scalar(const MatmulFields& f, const std::byte* a, const std::byte* w, std::byte* acc) {
-    const bool bf16 = static_cast<Dtype>(f.dtype) == Dtype::bf16;
-    const std::ptrdiff_t size = bf16 ? 2 : 1;
+    const auto type = static_cast<Dtype>(f.dtype);
+    const bool floating = type != Dtype::i8;
+    const auto size = static_cast<std::ptrdiff_t>(bytes_of(type));
     std::uint64_t m = 0;
     for (std::uint32_t m2 = 0; m2 < f.m_count[2]; ++m2)
         for (std::uint32_t m1 = 0; m1 < f.m_count[1]; ++m1)
@@ -41,12 +53,12 @@ void run_matmul_scalar(const MatmulFields& f, const std::byte* a, const std::byt
                                 if (!takes_part(f, k, n)) continue;
                                 const std::byte* x = a + row + std::ptrdiff_t{k1} * f.a_k_stride[0] + std::ptrdiff_t{k2} * f.a_k_stride[1] + k0 * size;
                                 const std::byte* y = w + std::uint64_t{k} * f.w_stride + n * size;
-                                if (bf16)
-                                    sum = fma32(f32_from_bf16(load<std::uint16_t>(x)), f32_from_bf16(load<std::uint16_t>(y)), sum);
+                                if (floating)
+                                    sum = fma32(operand(type, x), operand(type, y), sum);
                                 else
                                     sum += static_cast<std::uint32_t>(load<std::int8_t>(x) * load<std::int8_t>(y));
                             }
-                    if (bf16) sum = canonical32(sum);
+                    if (floating) sum = canonical32(sum);
                     std::memcpy(cell, &sum, sizeof sum);
                 }
             }

@@ -78,16 +78,16 @@ Order order_of(const VectorFields& f, const VectorShape& shape, const std::array
 class OutputWriter {
 public:
     OutputWriter(const KernelTable& kernel, const VectorFields& f, const VectorShape& shape, std::byte* out)
-        : kernel_(kernel), type_(static_cast<Dtype>(f.out_type)), walk_(shape.results, output_strides(f, shape), bytes_of(type_)), out_(out) {}
+        : kernel_(kernel), type_(static_cast<Dtype>(f.out_type)), saturate_(f.f8_overflow == 0), walk_(shape.results, output_strides(f, shape), bytes_of(type_)), out_(out) {}
 
     void write(ChunkBuffers& buffers, std::size_t flat, std::size_t count, const std::uint32_t* values) {
         std::ptrdiff_t offset = 0;
         bool clipped = false;
         if (walk_.dense(flat, count, offset)) {
-            clipped = kernel_.write(type_, values, out_ + offset, count);
+            clipped = kernel_.write(type_, saturate_, values, out_ + offset, count);
         } else {
             auto* raw = reinterpret_cast<std::byte*>(buffers.raw.data());
-            clipped = kernel_.write(type_, values, raw, count);
+            clipped = kernel_.write(type_, saturate_, values, raw, count);
             walk_.scatter(out_, flat, count, raw);
         }
         if (clipped) saturated_.store(true, std::memory_order_relaxed);
@@ -97,6 +97,7 @@ public:
 private:
     const KernelTable& kernel_;
     const Dtype type_;
+    const bool saturate_;
     const StridedWalk walk_;
     std::byte* const out_;
     std::atomic<bool> saturated_{false};

@@ -27,12 +27,20 @@ std::uint32_t read_element(Dtype type, const std::byte* from) {
         case Dtype::i32: return load<std::uint32_t>(from);
         case Dtype::f32: return canonical32(load<std::uint32_t>(from));
         case Dtype::bf16: return f32_from_bf16(load<std::uint16_t>(from));
+        case Dtype::f16: return f32_from_narrow(kF16, load<std::uint16_t>(from));
+        case Dtype::f8e4m3: return f32_from_narrow(kF8E4M3, load<std::uint8_t>(from));
+        case Dtype::f8e5m2: return f32_from_narrow(kF8E5M2, load<std::uint8_t>(from));
     }
     return 0;
 }
 
-void write_element(Dtype type, std::uint32_t lane, std::byte* to, VectorStatus& status) {
+void write_element(Dtype type, std::uint32_t lane, std::byte* to, bool saturate, VectorStatus& status) {
     const auto value = static_cast<std::int32_t>(lane);
+    const auto narrow = [&](const NarrowFormat& format) {
+        const Narrowed n = narrow_from_f32(format, lane, saturate);
+        status.saturated |= n.saturated;
+        store(to, static_cast<std::uint8_t>(n.bits));
+    };
     switch (type) {
         case Dtype::i8:
             status.saturated |= value < -128 || value > 127;
@@ -45,6 +53,9 @@ void write_element(Dtype type, std::uint32_t lane, std::byte* to, VectorStatus& 
         case Dtype::i32: store(to, lane); break;
         case Dtype::f32: store(to, canonical32(lane)); break;
         case Dtype::bf16: store(to, bf16_from_f32(lane)); break;
+        case Dtype::f16: store(to, static_cast<std::uint16_t>(narrow_from_f32(kF16, lane, false).bits)); break;
+        case Dtype::f8e4m3: narrow(kF8E4M3); break;
+        case Dtype::f8e5m2: narrow(kF8E5M2); break;
     }
 }
 
@@ -97,7 +108,7 @@ VectorStatus run_vector_scalar(const VectorFields& f, const std::array<const std
 
     if (reduce == Reduce::none) {
         for (std::size_t i = 0; i < product(shape.space); ++i)
-            write_element(out_type, run_program(f, 0, f.pre_count, element(shape.space, i), 0), out + offset_of(shape.space, to, i), status);
+            write_element(out_type, run_program(f, 0, f.pre_count, element(shape.space, i), 0), out + offset_of(shape.space, to, i), f.f8_overflow == 0, status);
         return status;
     }
 
@@ -122,7 +133,7 @@ VectorStatus run_vector_scalar(const VectorFields& f, const std::array<const std
         for (std::size_t i = 0; i < shape.results[0]; ++i) {
             const std::size_t flat = g * shape.results[0] + i;
             const std::uint32_t value = run_program(f, f.pre_count, f.pre_count + f.post_count, element(shape.results, flat), partial[i]);
-            write_element(out_type, value, out + offset_of(shape.results, to, flat), status);
+            write_element(out_type, value, out + offset_of(shape.results, to, flat), f.f8_overflow == 0, status);
         }
     }
     return status;

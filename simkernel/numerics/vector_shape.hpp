@@ -16,8 +16,11 @@ using Strides = std::array<std::ptrdiff_t, 5>;     ///< bytes
 constexpr std::size_t bytes_of(Dtype type) {
     switch (type) {
         case Dtype::i8:
-        case Dtype::u8: return 1;
-        case Dtype::bf16: return 2;
+        case Dtype::u8:
+        case Dtype::f8e4m3:
+        case Dtype::f8e5m2: return 1;
+        case Dtype::bf16:
+        case Dtype::f16: return 2;
         case Dtype::i32:
         case Dtype::f32: return 4;
     }

@@ -116,7 +116,7 @@ void Emitter::emit(const StoreFields& f) {
 }
 
 void Emitter::emit(const MatmulFields& f) {
-    const std::uint64_t size = f.dtype == static_cast<std::uint32_t>(Dtype::i8) ? 1 : 2;
+    const std::uint64_t size = simkernel::size_of(static_cast<Dtype>(f.dtype));
     const std::uint32_t k = f.k_count[0] * f.k_count[1] * f.k_count[2], m = f.m_count[0] * f.m_count[1] * f.m_count[2];
     const std::array<std::uint32_t, 5> counts{f.m_count[0], f.m_count[1], f.m_count[2], f.k_count[1], f.k_count[2]};
     const std::array<std::int64_t, 5> strides{f.a_m_stride[0], f.a_m_stride[1], f.a_m_stride[2], f.a_k_stride[0], f.a_k_stride[1]};

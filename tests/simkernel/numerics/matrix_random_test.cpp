@@ -24,8 +24,9 @@ std::uint32_t pick(Rng& rng, std::initializer_list<std::uint32_t> values) { retu
 Problem random_problem(Rng& rng) {
     Problem p;
     MatmulFields& f = p.f;
-    const Dtype type = rng() % 2 != 0 ? Dtype::bf16 : Dtype::i8;
-    const auto size = static_cast<std::int32_t>(type == Dtype::bf16 ? 2 : 1);
+    constexpr std::array kTypes{Dtype::i8, Dtype::i8, Dtype::bf16, Dtype::bf16, Dtype::f16, Dtype::f8e4m3, Dtype::f8e5m2};
+    const Dtype type = kTypes[rng() % kTypes.size()];
+    const std::int32_t size = type == Dtype::bf16 || type == Dtype::f16 ? 2 : 1;
     f.dtype = static_cast<std::uint32_t>(type);
     f.accumulate = rng() % 2;
     f.m_count = {pick(rng, {1, 2, 5, 8, 13, 31}), pick(rng, {1, 1, 2, 3}), pick(rng, {1, 1, 2})};

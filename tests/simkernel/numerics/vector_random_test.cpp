@@ -13,7 +13,10 @@
 namespace assay::simkernel::test {
 namespace {
 
-std::size_t size_of(Dtype type) { return type == Dtype::i8 || type == Dtype::u8 ? 1 : type == Dtype::bf16 ? 2 : 4; }
+std::size_t size_of(Dtype type) {
+    if (type == Dtype::bf16 || type == Dtype::f16) return 2;
+    return type == Dtype::i32 || type == Dtype::f32 ? 4 : 1;
+}
 std::uint32_t pick(Rng& rng, std::initializer_list<std::uint32_t> values) { return values.begin()[rng() % values.size()]; }
 
 /// Memory that one stream or output reaches, with the place of index 0 in it.
@@ -90,13 +93,14 @@ Problem random_problem(Rng& rng) {
 
     for (std::size_t s = 0; s < 3; ++s) {
         if ((f.in_used >> s & 1u) == 0) continue;
-        f.in_type[s] = rng() % 5;
+        f.in_type[s] = rng() % static_cast<std::uint32_t>(kAllDtype.size());
         auto& stride = s == 0 ? f.in0_stride : s == 1 ? f.in1_stride : f.in2_stride;
         random_strides(stride, f.count, size_of(static_cast<Dtype>(f.in_type[s])), rng, false);
         p.in[s] = array_for(f.count, stride, size_of(static_cast<Dtype>(f.in_type[s])));
         fill(p.in[s], static_cast<Dtype>(f.in_type[s]), rng);
     }
-    f.out_type = rng() % 5;
+    f.out_type = rng() % static_cast<std::uint32_t>(kAllDtype.size());
+    if (f.out_type == static_cast<std::uint32_t>(Dtype::f8e4m3) || f.out_type == static_cast<std::uint32_t>(Dtype::f8e5m2)) f.f8_overflow = rng() % 2;
     std::array<std::uint32_t, 5> results = f.count;
     if (reduces) {
         for (std::size_t d = 1; d <= f.reduce_dims; ++d) results[d] = 1;
