@@ -89,7 +89,7 @@ int sc_main(int, char**) { return 0; }
 
 int main(int argc, char** argv) {
     if (argc < 2) {
-        fmt::print(stderr, "program_bench MODEL.onnx [CHIP [PRECISION [RUNS]]]\n");
+        fmt::print(stderr, "program_bench MODEL.onnx [CHIP [PRECISION [RUNS [THREADS]]]]\n");
         return 2;
     }
     setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", 1);
@@ -98,6 +98,7 @@ int main(int argc, char** argv) {
     options.precision = argc > 3 ? argv[3] : "native";
     options.probes_all = false;
     const int runs = argc > 4 ? std::atoi(argv[4]) : 10;
+    if (argc > 5) simkernel::set_worker_count(static_cast<unsigned>(std::atoi(argv[5])));
     const simkernel::Program program = workloads::compile(*load_onnx(argv[1]), {argv[1], ""}, options);
     const std::map<std::string, Tensor> inputs = random_inputs(program);
     const auto shares = values_alone(program, options.chip, inputs, runs);

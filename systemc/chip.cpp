@@ -37,6 +37,7 @@ public:
           host_link("host_link", config, host_memory),
           noc("noc", config, options.jitter || options.silicon_shaped, options.seed),
           device_memory(hbm.memory(), host_memory),
+          values(config, options.lag_values && options.units.empty()),
           cores(make_cores()),
           registers(config, core_pointers(), {[this] { drop_traffic(); }, [this] { reset(); }}),
           host_port("host_port", config, registers, host_memory) {
@@ -52,6 +53,12 @@ public:
             });
         scramble();
     }
+    ~Top() override {
+        try {
+            values.join();  // its thread uses the memories of cores, which go before it
+        } catch (...) {  // what failed was reported at the job's end, or nobody waits for it any more
+        }
+    }
 
     const simkernel::ChipConfig config;
     const ChipOptions options;
@@ -61,6 +68,7 @@ public:
     HostLink host_link;
     Noc noc;
     DeviceMemory device_memory;
+    simkernel::ValueQueue values;
     std::vector<std::unique_ptr<Core>> cores;
     RegisterFile registers;
     HostPort host_port;
@@ -70,7 +78,7 @@ private:
     std::vector<std::unique_ptr<Core>> make_cores() {
         std::vector<std::unique_ptr<Core>> made;
         for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(config.cores); ++i)
-            made.push_back(std::make_unique<Core>(("core" + std::to_string(i)).c_str(), timeline, config, options, i, device_memory, noc));
+            made.push_back(std::make_unique<Core>(("core" + std::to_string(i)).c_str(), timeline, config, options, i, device_memory, values, noc));
         return made;
     }
     std::vector<Core*> core_pointers() const {
@@ -80,6 +88,7 @@ private:
     }
     /// An idle chip precharges its banks and has nothing in flight, so a job's cycles do not depend on what ran before.
     void drop_traffic() {
+        values.join();
         hbm.reset();
         noc.drop_traffic();
         host_link.reset();
@@ -122,6 +131,7 @@ struct Chip::Impl {
         reach_chip();
         for (std::uint64_t done = 0; done < bytes;) {
             const std::uint64_t piece = std::min(kPieceBytes, bytes - done);
+            top.values.join();
             const PortReply reply = transfer(addr.value + done, done, piece);
             if (reply.error) return false;
             pass(reply.due - Timeline::now());
@@ -173,12 +183,14 @@ bool Chip::write_memory(simkernel::DeviceAddr addr, std::span<const std::byte> i
 
 bool Chip::backdoor_read(simkernel::DeviceAddr addr, std::span<std::byte> out) {
     if (impl_->top.options.silicon_shaped) return false;
+    impl_->top.values.join();
     if (Core* core = impl_->core_of(addr.value)) return core->memory_port().read(addr.value, out, Timeline::now());
     return impl_->top.device_memory.read(addr.value, out);
 }
 
 bool Chip::backdoor_write(simkernel::DeviceAddr addr, std::span<const std::byte> in) {
     if (impl_->top.options.silicon_shaped) return false;
+    impl_->top.values.join();
     if (Core* core = impl_->core_of(addr.value)) return core->memory_port().write(addr.value, in);
     return impl_->top.device_memory.write(addr.value, in);
 }

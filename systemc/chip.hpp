@@ -23,6 +23,9 @@ struct ChipOptions {
     std::uint64_t quantum_cycles = 1000;   ///< decoupling of private work; results and cycles never depend on it
     bool silicon_shaped = false;           ///< no backdoor, random memory after reset, jittered latencies
     bool jitter = false;                   ///< random extra latencies from `seed`: changes cycles, never values
+    /// Values are computed on another thread while time goes on (simkernel/exec/value_queue.hpp). Ignored where hooks or Verilated units must see
+    /// them as they come. Results never depend on it.
+    bool lag_values = true;
     std::map<std::pair<std::uint32_t, simkernel::Engine>, UnitFactory> units;  ///< by (core, engine)
 };
 

@@ -13,8 +13,8 @@ namespace assay::chip {
 using simkernel::ErrorCode;
 
 CommandProcessor::CommandProcessor(sc_core::sc_module_name name, Timeline& timeline, Phase phase, const simkernel::ChipConfig& config,
-                                   std::uint32_t core, SemaphoreFile& semaphores)
-    : TimedProcess(name, timeline, phase), config_(config), core_(core), semaphores_(semaphores) {}
+                                   std::uint32_t core, SemaphoreFile& semaphores, simkernel::ValueQueue& values)
+    : TimedProcess(name, timeline, phase), config_(config), core_(core), semaphores_(semaphores), values_(values) {}
 
 void CommandProcessor::connect(std::vector<EngineProcess*> engines, Watchdog& watchdog) {
     engines_ = std::move(engines);
@@ -23,6 +23,8 @@ void CommandProcessor::connect(std::vector<EngineProcess*> engines, Watchdog& wa
 }
 
 void CommandProcessor::reset() {
+    values_.join();
+    (void)values_.take_saturated(core_);
     cancel();
     state_ = State::idle;
     request_ = {};
@@ -48,6 +50,8 @@ void CommandProcessor::start_job(const JobRequest& request, Cycles at) {
     next_ = next_fetch_ = request.start;
     end_ = request.stop_after < request.count ? request.stop_after + 1 : request.count;
     if (request.start == 0) semaphores_.clear();
+    values_.join();
+    values_.protect(core_, own_windows());
     for (EngineProcess* engine : engines_) engine->start_job();
     watchdog_->start(at);
     state_ = State::dispatching;
@@ -160,6 +164,7 @@ void CommandProcessor::drain() {
         return;
     }
     drained_at_ = now();
+    (void)sticky_status();  // joins the values
     watchdog_->stop();
     write_completion();
 }
@@ -186,6 +191,19 @@ void CommandProcessor::write_completion() {
     const PortReply reply = initiator_.write(to_noc, request_.completion, std::as_bytes(std::span(words)), local_delay());
     if (reply.error) raise({ErrorCode::bus_error, kNoEngine, next_, request_.completion}, now());
     completion_due_ = reply.due;
+}
+
+std::vector<simkernel::ValueQueue::Window> CommandProcessor::own_windows() const {
+    std::vector<simkernel::ValueQueue::Window> windows{{request_.program, std::uint64_t{request_.count} * simkernel::kDescriptorBytes},
+                                                       {request_.completion, simkernel::kCompletionRecordBytes}};
+    if (request_.trace_enable) windows.push_back({request_.trace, std::uint64_t{request_.count} * simkernel::kTraceRecordBytes});
+    return windows;
+}
+
+std::uint32_t CommandProcessor::sticky_status() {
+    values_.join();
+    if (values_.take_saturated(core_)) sticky_status_ |= 1u;
+    return sticky_status_;
 }
 
 void CommandProcessor::finish() {

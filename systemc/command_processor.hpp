@@ -16,7 +16,7 @@ public:
     tlm_utils::simple_initiator_socket<CommandProcessor> to_noc{"to_noc"};
 
     CommandProcessor(sc_core::sc_module_name name, Timeline& timeline, Phase phase, const simkernel::ChipConfig& config,
-                     std::uint32_t core, SemaphoreFile& semaphores);
+                     std::uint32_t core, SemaphoreFile& semaphores, simkernel::ValueQueue& values);
     /// `engines` by number, one for each of kAllEngine.
     void connect(std::vector<EngineProcess*> engines, Watchdog& watchdog);
     void set_hooks(simkernel::JobHooks* hooks) { hooks_ = hooks; }
@@ -33,13 +33,16 @@ public:
     const ErrorRecord& error() const { return error_; }
     std::uint32_t last_sequence() const { return last_sequence_; }
     std::uint32_t completed_sequence() const { return completed_sequence_; }
-    std::uint32_t sticky_status() const { return sticky_status_; }
-    void clear_sticky(std::uint32_t ones) { sticky_status_ &= ~ones; }
+    /// Joins the values; a saturation counts from the start of its descriptor at the earliest, from the job's end at the latest.
+    std::uint32_t sticky_status();
+    void clear_sticky(std::uint32_t ones) { sticky_status_ = sticky_status() & ~ones; }
     /// Cycles of the present or last job, up to `at`.
     Cycles job_cycles(Cycles at) const;
     const std::string& wait_graph() const { return wait_graph_; }
 
 private:
+    /// What the core itself reads and writes in device memory during the job.
+    std::vector<simkernel::ValueQueue::Window> own_windows() const;
     enum class State { idle, dispatching, draining, completing };
     struct Fetched {
         simkernel::DescriptorWords words{};
@@ -71,6 +74,7 @@ private:
     const simkernel::ChipConfig config_;
     const std::uint32_t core_;
     SemaphoreFile& semaphores_;
+    simkernel::ValueQueue& values_;
     std::vector<EngineProcess*> engines_;
     Watchdog* watchdog_ = nullptr;
     simkernel::JobHooks* hooks_ = nullptr;

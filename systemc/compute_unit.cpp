@@ -9,7 +9,7 @@ bool ComputeUnit::offer(std::uint32_t id, const simkernel::Decoded& descriptor, 
     busy_ = true;
     id_ = id;
     left_ = cycles_of(descriptor, ports_.config());
-    effect_ = simkernel::execute(descriptor, ports_.local(), ports_.external(), ports_.config());
+    effect_ = ports_.values_of(descriptor);
     return true;
 }
 

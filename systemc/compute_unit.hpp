@@ -1,6 +1,6 @@
 #pragma once
-// Behavioural matrix and vector units: values by the one meaning of a descriptor (simkernel::execute) when it starts, on host vectors and
-// worker threads that are joined before offer() returns; cycles by a timing function of the descriptor alone. All its work is private.
+// Behavioural matrix and vector units: values by the one meaning of a descriptor (simkernel::execute), in the order of their starts; cycles by a
+// timing function of the descriptor alone. All its work is private.
 #include "simkernel/exec/semantics.hpp"
 #include "systemc/engine_ports.hpp"
 

@@ -16,18 +16,19 @@ Cycles reset_watchdog_limit() {
 }  // namespace
 
 Core::Core(sc_core::sc_module_name name, Timeline& timeline, const simkernel::ChipConfig& config, const ChipOptions& options,
-           std::uint32_t number, simkernel::ExternalMemory& external, Noc& noc)
+           std::uint32_t number, simkernel::ExternalMemory& external, simkernel::ValueQueue& values, Noc& noc)
     : sc_module(name),
       number_(number),
       memory_(config),
       semaphores_(static_cast<std::size_t>(config.semaphores)),
-      processor_("processor", timeline, phase(number, simkernel::kAllEngine.size()), config, number, semaphores_),
+      processor_("processor", timeline, phase(number, simkernel::kAllEngine.size()), config, number, semaphores_, values),
       watchdog_("watchdog", timeline, phase(number, simkernel::kAllEngine.size() + 1)),
       memory_port_("memory_port", config, memory_, semaphores_, [this] { return processor_.busy(); }) {
     ASSAY_CHECK(number < kMostCores, "each process of the chip has a phase of its own within a cycle");
     std::vector<EngineProcess*> engines;
     for (const simkernel::Engine engine : simkernel::kAllEngine) {
-        const EngineContext context{config, number, engine, semaphores_, memory_, external, options.jitter || options.silicon_shaped, options.seed};
+        const EngineContext context{config, number, engine, semaphores_, memory_, external, values,
+                                    options.jitter || options.silicon_shaped, options.seed};
         engines_.push_back(std::make_unique<EngineProcess>(std::string(name_of(engine)).c_str(), timeline,
                                                            phase(number, static_cast<std::size_t>(engine)), context));
         engines_.back()->to_noc.bind(noc.from_cores);

@@ -23,8 +23,12 @@ bool DmaUnit::offer(std::uint32_t id, const simkernel::Decoded& descriptor, cons
     in_flight_.clear();
     last_due_ = {};
     plan_ = {};
-    std::vector<std::int64_t> rows = simkernel::transfer_rows(descriptor, ports_.local());
-    effect_ = simkernel::execute(descriptor, ports_.local(), ports_.external(), ports_.config());
+    std::vector<std::int64_t> rows;
+    if (simkernel::is_indexed(descriptor)) {
+        ports_.join_values();  // its time depends on the list
+        rows = simkernel::transfer_rows(descriptor, ports_.local());
+    }
+    effect_ = ports_.values_of(descriptor);
     if (!effect_.fault) plan(descriptor, std::move(rows));
     return true;
 }

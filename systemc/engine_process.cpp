@@ -219,6 +219,15 @@ PortReply EngineProcess::write_local(std::uint32_t local_addr, std::span<const s
     return {true, due, false};
 }
 
+simkernel::Effect EngineProcess::values_of(const simkernel::Decoded& descriptor) {
+    if (control_->hooks() == nullptr && context_.values.takes(descriptor)) {
+        context_.values.submit(context_.core, descriptor, context_.local, context_.external);
+        return {};
+    }
+    context_.values.join();
+    return simkernel::execute(descriptor, context_.local, context_.external, context_.config);
+}
+
 PortReply EngineProcess::read_external(std::uint64_t device_addr, std::span<std::byte> out, Cycles at) {
     if (!synchronise(at)) return {};
     return initiator_.read(to_noc, device_addr, out, local_delay());

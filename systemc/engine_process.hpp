@@ -4,6 +4,7 @@
 // touched at the engine's exact local time; only the unit's private work runs ahead, by at most a quantum.
 #include <deque>
 
+#include "simkernel/exec/value_queue.hpp"
 #include "systemc/chip.hpp"
 #include "systemc/engine_ports.hpp"
 #include "systemc/job.hpp"
@@ -28,6 +29,7 @@ struct EngineContext {
     SemaphoreFile& semaphores;
     simkernel::LocalMemory& local;
     simkernel::ExternalMemory& external;
+    simkernel::ValueQueue& values;
     bool jitter = false;
     std::uint64_t seed = 0;
 };
@@ -78,6 +80,8 @@ private:
     PortReply read_external(std::uint64_t device_addr, std::span<std::byte> out, Cycles at) override;
     PortReply write_external(std::uint64_t device_addr, std::span<const std::byte> in, Cycles at) override;
     PortReply reserve_external(std::uint64_t device_addr, std::uint64_t bytes, bool write, Cycles at) override;
+    simkernel::Effect values_of(const simkernel::Decoded& descriptor) override;
+    void join_values() override { context_.values.join(); }
     simkernel::LocalMemory& local() override { return context_.local; }
     simkernel::ExternalMemory& external() override { return context_.external; }
     const simkernel::ChipConfig& config() const override { return context_.config; }

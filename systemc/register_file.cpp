@@ -101,7 +101,7 @@ std::uint32_t RegisterFile::read_constant(std::uint32_t offset) const {
 }
 
 std::uint32_t RegisterFile::read_core(Core& core, std::uint32_t offset, Cycles) const {
-    const CommandProcessor& processor = core.processor();
+    CommandProcessor& processor = core.processor();
     const ErrorRecord& error = processor.error();
     switch (offset) {
         case reg::last_sequence: return processor.last_sequence();

@@ -33,17 +33,36 @@ void LocalMemory::clear() {
     std::fill(acc_.begin(), acc_.end(), std::byte{0});
 }
 
+SparseMemory::SparseMemory(std::uint64_t size_bytes)
+    : size_(size_bytes), leaves_((size_bytes + kPageBytes * kLeafPages - 1) / (kPageBytes * kLeafPages)) {}
+
+SparseMemory::~SparseMemory() { clear(); }
+
+SparseMemory::Leaf* SparseMemory::leaf(std::uint64_t index) const { return leaves_[index / kLeafPages].load(std::memory_order_acquire); }
+
+std::byte* SparseMemory::find(std::uint64_t index) const {
+    const Leaf* leaf = this->leaf(index);
+    return leaf == nullptr ? nullptr : (*leaf)[index % kLeafPages].load(std::memory_order_acquire);
+}
+
+/// The page, made when nobody has touched it. Of two threads that make one, the second finds the first's.
 std::byte* SparseMemory::page(std::uint64_t index) const {
-    std::unique_ptr<std::byte[]>& page = pages_[index];
-    if (!page) {
-        page = std::make_unique<std::byte[]>(kPageBytes);
-        if (seed_ != 0)
-            for (std::uint64_t i = 0; i < kPageBytes; i += 8) {
-                const std::uint64_t word = mix(seed_ ^ mix(index * kPageBytes + i));
-                std::memcpy(page.get() + i, &word, 8);
-            }
+    if (std::byte* present = find(index)) return present;
+    if (leaf(index) == nullptr) {
+        auto fresh = std::make_unique<Leaf>();
+        Leaf* expected = nullptr;
+        if (leaves_[index / kLeafPages].compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel)) (void)fresh.release();
     }
-    return page.get();
+    auto page = std::make_unique<std::byte[]>(kPageBytes);
+    if (seed_ != 0)
+        for (std::uint64_t i = 0; i < kPageBytes; i += 8) {
+            const std::uint64_t word = mix(seed_ ^ mix(index * kPageBytes + i));
+            std::memcpy(page.get() + i, &word, 8);
+        }
+    std::byte* expected = nullptr;
+    if (!(*leaf(index))[index % kLeafPages].compare_exchange_strong(expected, page.get(), std::memory_order_acq_rel)) return expected;
+    touched_pages_.fetch_add(1, std::memory_order_relaxed);
+    return page.release();
 }
 
 std::span<std::byte> SparseMemory::direct(std::uint64_t addr, std::uint64_t bytes) {
@@ -58,8 +77,7 @@ bool SparseMemory::read(std::uint64_t addr, std::span<std::byte> out) const {
     while (!out.empty()) {
         const std::uint64_t offset = addr % kPageBytes;
         const std::size_t length = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), kPageBytes - offset));
-        const auto found = pages_.find(addr / kPageBytes);
-        if (found == pages_.end() && seed_ == 0) std::memset(out.data(), 0, length);  // reading makes no page
+        if (seed_ == 0 && find(addr / kPageBytes) == nullptr) std::memset(out.data(), 0, length);  // reading makes no page
         else std::memcpy(out.data(), page(addr / kPageBytes) + offset, length);
         out = out.subspan(length);
         addr += length;
@@ -79,10 +97,15 @@ bool SparseMemory::write(std::uint64_t addr, std::span<const std::byte> in) {
 }
 
 void SparseMemory::clear(std::uint64_t random_seed) {
-    pages_.clear();
+    for (std::atomic<Leaf*>& slot : leaves_) {
+        const std::unique_ptr<Leaf> leaf(slot.exchange(nullptr));
+        if (!leaf) continue;
+        for (const std::atomic<std::byte*>& page : *leaf) std::unique_ptr<std::byte[]>(page.load());
+    }
+    touched_pages_ = 0;
     seed_ = random_seed;
 }
 
-std::uint64_t SparseMemory::touched_bytes() const { return pages_.size() * kPageBytes; }
+std::uint64_t SparseMemory::touched_bytes() const { return touched_pages_.load() * kPageBytes; }
 
 }  // namespace assay::simkernel

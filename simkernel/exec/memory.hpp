@@ -1,10 +1,11 @@
 #pragma once
 // Host storage of the chip's memories: local SRAMs as flat arrays, HBM as pages made on first touch.
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "aurum_contract.hpp"
@@ -26,10 +27,14 @@ private:
     std::vector<std::byte> spm_, acc_;
 };
 
-/// A large sparse memory; untouched pages read as the fill (zero, or a seeded random pattern for --silicon-shaped).
+/// A large sparse memory; untouched pages read as the fill (zero, or a seeded random pattern for --silicon-shaped). Threads may read and write
+/// different bytes at the same time; clear() stands alone.
 class SparseMemory {
 public:
-    explicit SparseMemory(std::uint64_t size_bytes) : size_(size_bytes) {}
+    explicit SparseMemory(std::uint64_t size_bytes);
+    ~SparseMemory();
+    SparseMemory(const SparseMemory&) = delete;
+    SparseMemory& operator=(const SparseMemory&) = delete;
     std::uint64_t size() const { return size_; }
     /// False (and nothing moves) when [addr, addr + size) leaves the memory.
     bool read(std::uint64_t addr, std::span<std::byte> out) const;
@@ -41,10 +46,16 @@ public:
 
 private:
     static constexpr std::uint64_t kPageBytes = std::uint64_t{1} << 20;
+    static constexpr std::uint64_t kLeafPages = 4096;
+    using Leaf = std::array<std::atomic<std::byte*>, kLeafPages>;
+
+    Leaf* leaf(std::uint64_t index) const;
+    std::byte* find(std::uint64_t index) const;  ///< null: untouched
     std::byte* page(std::uint64_t index) const;
     std::uint64_t size_;
     std::uint64_t seed_ = 0;
-    mutable std::unordered_map<std::uint64_t, std::unique_ptr<std::byte[]>> pages_;
+    mutable std::vector<std::atomic<Leaf*>> leaves_;
+    mutable std::atomic<std::uint64_t> touched_pages_{0};
 };
 
 /// Device addresses as an engine sees them: HBM below region::spm, host memory at region::host.

@@ -154,6 +154,12 @@ Effect execute(const Decoded& decoded, LocalMemory& local, ExternalMemory& exter
     return std::move(executor.effect);
 }
 
+bool is_indexed(const Decoded& decoded) {
+    if (const auto* load = std::get_if<LoadFields>(&decoded.op)) return load->index_enable != 0;
+    if (const auto* store = std::get_if<StoreFields>(&decoded.op)) return store->index_enable != 0;
+    return false;
+}
+
 std::vector<std::int64_t> transfer_rows(const Decoded& decoded, LocalMemory& local) {
     if (const auto* load = std::get_if<LoadFields>(&decoded.op); load && load->index_enable) return index_rows(*load, local);
     if (const auto* store = std::get_if<StoreFields>(&decoded.op); store && store->index_enable) return index_rows(*store, local);

@@ -14,6 +14,8 @@ struct Effect {
 
 Effect execute(const Decoded& decoded, LocalMemory& local, ExternalMemory& external, const ChipConfig& config);
 
+/// True for a load or store that goes through a list of rows.
+bool is_indexed(const Decoded& decoded);
 /// The rows that an indexed load or store goes through, in order, negative words counted from the limit; empty for any other descriptor.
 /// To be read before the descriptor is executed: a load may overwrite its own list.
 std::vector<std::int64_t> transfer_rows(const Decoded& decoded, LocalMemory& local);

@@ -42,6 +42,8 @@ struct KernelTable {
     void (*diagonal_bf16)(const DiagonalArgs& args);
     void (*diagonal_i8)(const DiagonalArgs& args);
     void (*widen_bf16)(const std::byte* from, float* to, std::size_t count);
+    /// `steps` rows of KernelTable::columns elements, `stride` bytes apart, to consecutive rows of floats.
+    void (*widen_bf16_panel)(const std::byte* from, std::size_t stride, float* to, std::size_t steps);
     /// f16, f8e4m3 and f8e5m2 likewise; NaNs become the canonical one.
     void (*widen_narrow)(Dtype type, const std::byte* from, float* to, std::size_t count);
     void (*widen_i8_i32)(const std::byte* from, std::int32_t* to, std::size_t count);
