@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
     if (argc > 5) simkernel::set_worker_count(static_cast<unsigned>(std::atoi(argv[5])));
     const simkernel::Program program = workloads::compile(*load_onnx(argv[1]), {argv[1], ""}, options);
     const std::map<std::string, Tensor> inputs = random_inputs(program);
-    const auto shares = values_alone(program, options.chip, inputs, runs);
+    const auto shares = values_alone(program, options.chip, inputs, std::min(runs, 5));
 
     switchover::TargetOptions target_options;
     target_options.chip = options.chip;

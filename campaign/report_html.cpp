@@ -11,6 +11,10 @@ std::string mark(golden::Verdict verdict) {
     return fmt::format("<span class=\"v {0}\">{0}</span>", golden::name_of(verdict));
 }
 
+std::string limit_cells(const LayerRoofline& layer) {
+    return fmt::format("<td>{}</td><td class=n>{:.0f}</td><td class=n>{:.0f}</td>", name_of(layer.limit), 100 * layer.mxu_utilization, 100 * layer.memory_utilization);
+}
+
 std::string layer_rows(const SessionReport& r) {
     std::string rows;
     for (std::size_t i = 0; i < r.program.layers.size(); ++i) {
@@ -19,10 +23,10 @@ std::string layer_rows(const SessionReport& r) {
         const double share = r.run.cycles ? 100.0 * static_cast<double>(cycles) / static_cast<double>(r.run.cycles) : 0;
         const golden::TensorVerdict* t = r.judgement.of_layer(i);
         rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=n>{}</td><td class=n>{}</td>"
-                            "<td class=n>{}</td><td class=n>{:.1f}</td><td><div class=bar style=\"width:{:.0f}px\"></div></td><td>{}</td></tr>\n",
+                            "<td class=n>{}</td><td class=n>{:.1f}</td><td><div class=bar style=\"width:{:.0f}px\"></div></td>{}<td>{}</td></tr>\n",
                             escape_markup(layer.name), escape_markup(layer.op), t ? escape_markup(t->shape) : "", layer.precision, t ? mark(t->verdict) : "",
                             t && t->local ? fmt::format("{:.3g}", t->local->max_ratio) : "", t && t->global ? fmt::format("{:.3g}", t->global->r_rms) : "",
-                            cycles, share, share * 1.5, escape_markup(layer.mapping));
+                            cycles, share, share * 1.5, i < r.roofline.size() ? limit_cells(r.roofline[i]) : "<td><td><td>", escape_markup(layer.mapping));
     }
     return rows;
 }
@@ -70,8 +74,12 @@ std::string to_html(const SessionReport& r) {
         html += "</ul>\n";
     }
     html += "<h2>Outputs</h2><table><tr><th>tensor<th>judged against<th>shape<th>verdict<th>max abs<th>max rel<th>why</tr>\n" + output_rows(r) + "</table>\n";
-    html += "<h2>Layers</h2><table><tr><th>layer<th>op<th>shape<th>precision<th>verdict<th>error / allowance<th>global r<th>cycles<th>%<th><th>mapping</tr>\n" +
+    html += "<h2>Layers</h2><table><tr><th>layer<th>op<th>shape<th>precision<th>verdict<th>error / allowance<th>global r<th>cycles<th>%<th><th>limited by<th>MXU %<th>memory %<th>mapping</tr>\n" +
             layer_rows(r) + "</table>\n";
+    if (const std::string picture = roofline_svg(r.program, r.roofline, r.chip); !picture.empty())
+        html += "<h2>Roofline</h2>" + picture +
+                "<p>A dot a layer, its area by its cycles, coloured by what limits it. Sloped: device memory; flat: the matrix unit at one product a MAC, and the "
+                "vector unit. Dots far below a roof wait: for latency or for each other.</p>\n";
     html += "<h2>Engines</h2><table><tr><th>engine";
     for (const std::string_view name : simkernel::kCounterNames) html += fmt::format("<th>{}", name);
     html += "</tr>\n" + engine_rows(r) + "</table>\n<p>Host fallback: " + escape_markup(fallback_text(r.program)) + "</p></html>\n";

@@ -54,6 +54,13 @@ json fallback_json(const simkernel::Program& program) {
     return list;
 }
 
+json roofline_json(const LayerRoofline& r) {
+    json busy = json::object();
+    for (const simkernel::Engine engine : simkernel::kAllEngine) busy[std::string(simkernel::name_of(engine))] = r.busy[static_cast<std::size_t>(engine)];
+    return {{"limit", name_of(r.limit)}, {"busy", busy}, {"mxu_utilization", r.mxu_utilization}, {"memory_utilization", r.memory_utilization}, {"bytes", r.bytes},
+            {"operations_per_byte", r.intensity}, {"operations_per_cycle", r.achieved}, {"attainable_operations_per_cycle", r.attainable}};
+}
+
 }  // namespace
 
 std::string fallback_text(const simkernel::Program& program) {
@@ -68,7 +75,8 @@ std::string to_json(const SessionReport& r) {
         const simkernel::Layer& layer = r.program.layers[i];
         macs += layer.macs;
         layers.push_back({{"name", layer.name}, {"op", layer.op}, {"precision", layer.precision}, {"macs", layer.macs}, {"mapping", layer.mapping},
-                          {"outputs", layer.outputs}, {"operations", layer.operations}, {"cycles", i < r.run.layer_cycles.size() ? json(r.run.layer_cycles[i]) : json(nullptr)}});
+                          {"outputs", layer.outputs}, {"operations", layer.operations}, {"cycles", i < r.run.layer_cycles.size() ? json(r.run.layer_cycles[i]) : json(nullptr)},
+                          {"roofline", i < r.roofline.size() ? roofline_json(r.roofline[i]) : json(nullptr)}});
     }
     json tensors = json::array(), outputs = json::array(), findings = json::array();
     for (const golden::TensorVerdict& t : r.judgement.tensors) tensors.push_back(tensor_json(t));

@@ -223,6 +223,7 @@ SessionReport run_session(const SessionOptions& options) {
         report.reason = report.target_error;
     }
     report.seconds.device = report.run.device_seconds;
+    report.roofline = roofline(report.program, report.run, report.chip);
     phase.lap();
 
     if (ran.ok()) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "campaign/model.hpp"
+#include "campaign/roofline.hpp"
 #include "golden/judge/verdict.hpp"
 #include "switchover/runtime.hpp"
 #include "switchover/target.hpp"
@@ -34,6 +35,7 @@ struct Seconds {
 struct SessionReport {
     simkernel::Program program;
     switchover::RunResult run;
+    std::vector<LayerRoofline> roofline;   ///< by layer; empty without retire records
     switchover::Identity identity;
     golden::RunVerdict judgement;
     golden::Verdict verdict = golden::Verdict::miss;  ///< with the chip's own failures and the sanitizer's findings

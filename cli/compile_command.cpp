@@ -23,7 +23,7 @@ void dump(const simkernel::Program& program) {
     for (const simkernel::TensorSlot& t : program.tensors)
         fmt::print("# tensor {} {} {} {} at {:#x}\n", t.name, name_of(t.dtype), to_string(t.shape), simkernel::name_of(t.role), t.addr.value);
     for (const simkernel::ConstantSlot& c : program.constant_slots)
-        fmt::print("# constant {} {} {} bytes at {:#x}{}\n", c.name, simkernel::name_of(c.dtype), c.bytes, c.addr.value, c.element_offset.empty() ? "" : " (weight)");
+        fmt::print("# constant {} {} {} bytes at {:#x}{}\n", c.name, simkernel::name_of(c.dtype), c.bytes, c.addr.value, c.elements.empty() ? "" : " (weight)");
     std::uint32_t layer = UINT32_MAX;
     for (std::uint32_t i = 0; i < program.descriptors.size(); ++i) {
         if (program.debug[i].layer != layer) {

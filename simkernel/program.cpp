@@ -11,7 +11,7 @@
 namespace assay::simkernel {
 namespace {
 
-constexpr const char* kSchema = "assay.program.2";
+constexpr const char* kSchema = "assay.program.3";
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void save_program(const Program& program, const std::filesystem::path& path) {
         file.write_tensor("program", "descriptors", parts.descriptors);
         file.write_tensor("program", "debug", parts.debug);
         file.write_tensor("program", "constants", parts.constants);
-        file.write_tensor("program", "element_offsets", parts.element_offsets);
+        file.write_tensor("program", "element_boxes", parts.element_boxes);
         file.write_tensor("program", "host_image", parts.host_image);
         const Tensor meta = make_tensor<std::byte>(DType::u8, {static_cast<std::int64_t>(parts.meta.size())}, std::as_bytes(std::span(parts.meta)));
         file.write_tensor("program", "meta_json", meta);
@@ -62,7 +62,7 @@ Program load_program(const std::filesystem::path& path) {
     parts.descriptors = file.read_tensor("program", "descriptors");
     parts.debug = file.read_tensor("program", "debug");
     parts.constants = file.read_tensor("program", "constants");
-    parts.element_offsets = file.read_tensor("program", "element_offsets");
+    parts.element_boxes = file.read_tensor("program", "element_boxes");
     parts.host_image = file.read_tensor("program", "host_image");
     return program_from(parts, path.string());
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "aurum_contract.hpp"
+#include "simkernel/element_map.hpp"
 #include "simkernel/types.hpp"
 #include "support/tensor.hpp"
 
@@ -61,8 +62,8 @@ struct ConstantSlot {
     DeviceAddr addr;
     std::uint64_t bytes = 0;
     Dtype dtype = Dtype::i8;    ///< element type on the device
-    /// For a weight: device element of the initialiser's row-major element index i; absent for derived constants.
-    std::vector<std::int64_t> element_offset;  ///< byte offset from addr by original index (first plane); empty when derived
+    /// For a weight: where, from addr, the initialiser's row-major elements lie (of the first plane); empty for derived constants.
+    ElementMap elements;
 };
 
 struct Constant {

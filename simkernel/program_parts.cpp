@@ -35,6 +35,21 @@ private:
     throw json::other_error::create(501, fmt::format("{} '{}' is unknown", what, name), nullptr);
 }
 
+constexpr std::size_t kBoxWords = 14;
+
+void append(std::vector<std::int64_t>& words, const ElementBox& box) {
+    words.insert(words.end(), {box.element, box.offset});
+    for (const auto* each : {&box.count, &box.element_stride, &box.offset_stride}) words.insert(words.end(), each->begin(), each->end());
+}
+
+ElementBox box_from(std::span<const std::int64_t, kBoxWords> words) {
+    ElementBox box{words[0], words[1], {}, {}, {}};
+    std::copy_n(words.begin() + 2, 4, box.count.begin());
+    std::copy_n(words.begin() + 6, 4, box.element_stride.begin());
+    std::copy_n(words.begin() + 10, 4, box.offset_stride.begin());
+    return box;
+}
+
 Role role_from(const std::string& name) {
     for (const Role role : {Role::input, Role::output, Role::intermediate})
         if (name == name_of(role)) return role;
@@ -64,7 +79,7 @@ json describe(const std::vector<TensorSlot>& slots) {
 }
 
 json describe(const Program& p) {
-    json meta{{"schema", "assay.program.2"}, {"chip", p.chip},           {"config_hash", p.config_hash}, {"precision", p.precision},
+    json meta{{"schema", "assay.program.3"}, {"chip", p.chip},           {"config_hash", p.config_hash}, {"precision", p.precision},
               {"model_path", p.model_path},  {"model_sha256", p.model_sha256}, {"hbm_bytes", p.hbm_bytes}};
     meta["tensors"] = describe(p.tensors);
     meta["host_steps"] = json::array();
@@ -84,7 +99,7 @@ json describe(const Program& p) {
     meta["constant_slots"] = json::array();
     for (const ConstantSlot& c : p.constant_slots)
         meta["constant_slots"].push_back({{"name", c.name}, {"addr", c.addr.value}, {"bytes", c.bytes}, {"dtype", name_of(c.dtype)},
-                                          {"elements", c.element_offset.size()}});
+                                          {"elements", c.elements.elements()}, {"boxes", c.elements.boxes().size()}});
     return meta;
 }
 
@@ -167,16 +182,17 @@ void undescribe(const json& meta, const ProgramParts& parts, const Where& where,
         p.constants.push_back({DeviceAddr{unsigned_at<std::uint64_t>(c, "addr")}, {image.begin(), image.begin() + static_cast<std::ptrdiff_t>(bytes)}});
         image = image.subspan(bytes);
     }
-    std::span<const std::int64_t> offsets = parts.element_offsets.as<std::int64_t>();
+    std::span<const std::int64_t> words = parts.element_boxes.as<std::int64_t>();
     for (const json& c : meta.at("constant_slots")) {
-        const auto elements = unsigned_at<std::size_t>(c, "elements");
-        where.require(elements <= offsets.size(), "element_offsets", "is shorter than its description");
-        p.constant_slots.push_back({c.at("name"), DeviceAddr{unsigned_at<std::uint64_t>(c, "addr")}, unsigned_at<std::uint64_t>(c, "bytes"),
-                                    device_dtype_from(c.at("dtype")), {offsets.begin(), offsets.begin() + static_cast<std::ptrdiff_t>(elements)}});
-        offsets = offsets.subspan(elements);
+        const auto boxes = unsigned_at<std::size_t>(c, "boxes");
+        where.require(boxes <= words.size() / kBoxWords, "element_boxes", "is shorter than its description");
+        ConstantSlot slot{c.at("name"), DeviceAddr{unsigned_at<std::uint64_t>(c, "addr")}, unsigned_at<std::uint64_t>(c, "bytes"), device_dtype_from(c.at("dtype")),
+                          ElementMap(static_cast<std::int64_t>(unsigned_at<std::uint64_t>(c, "elements")))};
+        for (std::size_t i = 0; i < boxes; ++i, words = words.subspan(kBoxWords)) slot.elements.add(box_from(words.first<kBoxWords>()));
+        p.constant_slots.push_back(std::move(slot));
     }
     where.require(image.empty(), "constants", "is longer than its description");
-    where.require(offsets.empty(), "element_offsets", "is longer than its description");
+    where.require(words.empty(), "element_boxes", "is longer than its description");
 }
 
 /// A slot whose shape, permutation and size do not agree would send the runtime outside its buffers.
@@ -220,10 +236,8 @@ void check(const Program& p, const Where& where) {
     for (const Constant& c : p.constants) in_hbm(c.addr, c.bytes.size(), "a constant");
     for (const ConstantSlot& c : p.constant_slots) {
         in_hbm(c.addr, c.bytes, fmt::format("constant '{}'", c.name));
-        const std::size_t element = simkernel::size_of(c.dtype);
-        for (const std::int64_t offset : c.element_offset)
-            if (offset < 0 || element > c.bytes || static_cast<std::uint64_t>(offset) > c.bytes - element)
-                where.refuse(fmt::format("constant '{}': an element at byte {} of {}", c.name, offset, c.bytes));
+        if (!c.elements.fits(c.bytes, simkernel::size_of(c.dtype)))
+            where.refuse(fmt::format("constant '{}': a box of elements leaves its {} elements or {} bytes", c.name, c.elements.elements(), c.bytes));
     }
     for (const DebugEntry& entry : p.debug) where.require(entry.layer < p.layers.size(), "debug", "names a layer that does not exist");
     for (const Layer& l : p.layers)
@@ -245,9 +259,10 @@ ProgramParts parts_of(const Program& program) {
     std::vector<std::byte> image;
     for (const Constant& c : program.constants) image.insert(image.end(), c.bytes.begin(), c.bytes.end());
     parts.constants = make_tensor<std::byte>(DType::u8, {static_cast<std::int64_t>(image.size())}, image);
-    std::vector<std::int64_t> offsets;
-    for (const ConstantSlot& c : program.constant_slots) offsets.insert(offsets.end(), c.element_offset.begin(), c.element_offset.end());
-    parts.element_offsets = make_tensor<std::int64_t>(DType::i64, {static_cast<std::int64_t>(offsets.size())}, offsets);
+    std::vector<std::int64_t> words;
+    for (const ConstantSlot& c : program.constant_slots)
+        for (const ElementBox& box : c.elements.boxes()) append(words, box);
+    parts.element_boxes = make_tensor<std::int64_t>(DType::i64, {static_cast<std::int64_t>(words.size() / kBoxWords), static_cast<std::int64_t>(kBoxWords)}, words);
     std::vector<std::byte> host;
     for (const HostStep& step : program.host_steps) std::ranges::copy(std::as_bytes(std::span(step.model)), std::back_inserter(host));
     for (const BoundInput& bound : program.bound_inputs) host.insert(host.end(), bound.value.bytes.begin(), bound.value.bytes.end());
@@ -262,7 +277,8 @@ Program program_from(const ProgramParts& parts, const std::string& file) {
         where.refuse(fmt::format("dataset 'descriptors' is {}, not Nx{} of uint32", to_string(descriptors.shape), kDescriptorWords));
     where.require(debug.dtype == DType::u32 && debug.shape == Shape{descriptors.shape[0], 2}, "debug", "does not fit the descriptors");
     where.require(parts.constants.dtype == DType::u8, "constants", "is not uint8");
-    where.require(parts.element_offsets.dtype == DType::i64, "element_offsets", "is not int64");
+    where.require(parts.element_boxes.dtype == DType::i64 && parts.element_boxes.shape.size() == 2 && parts.element_boxes.shape[1] == static_cast<std::int64_t>(kBoxWords),
+                  "element_boxes", "is not Nx14 of int64");
     where.require(parts.host_image.dtype == DType::u8, "host_image", "is not uint8");
     Program program;
     try {

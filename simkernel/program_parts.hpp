@@ -11,7 +11,7 @@ struct ProgramParts {
     Tensor descriptors;      ///< uint32, N x kDescriptorWords
     Tensor debug;            ///< uint32, N x 2: layer, tile
     Tensor constants;        ///< uint8: the constants' bytes, one after another
-    Tensor element_offsets;  ///< int64: the constant slots' offsets, one slot after another
+    Tensor element_boxes;    ///< int64, N x 14: the constant slots' boxes (element, offset, counts, element strides, offset strides), one slot after another
     Tensor host_image;       ///< uint8: the host steps' models, then the bound inputs' bytes, one after another
 };
 

@@ -220,10 +220,7 @@ PortReply EngineProcess::write_local(std::uint32_t local_addr, std::span<const s
 }
 
 simkernel::Effect EngineProcess::values_of(const simkernel::Decoded& descriptor) {
-    if (control_->hooks() == nullptr && context_.values.takes(descriptor)) {
-        context_.values.submit(context_.core, descriptor, context_.local, context_.external);
-        return {};
-    }
+    if (control_->hooks() == nullptr && context_.values.submit(context_.core, descriptor, context_.local, context_.external)) return {};
     context_.values.join();
     return simkernel::execute(descriptor, context_.local, context_.external, context_.config);
 }

@@ -79,6 +79,7 @@ std::vector<AccessRange> ranges(const MatmulFields& f, const ChipConfig&) {
 
 std::vector<AccessRange> ranges(const VectorFields& f, const ChipConfig& config) {
     std::vector<AccessRange> all;
+    all.reserve(5);
     const std::array<const std::array<std::int32_t, 5>*, 3> strides{&f.in0_stride, &f.in1_stride, &f.in2_stride};
     for (std::size_t i = 0; i < 3; ++i) {
         if (!(f.in_used >> i & 1)) continue;

@@ -15,11 +15,14 @@ class Checker {
 public:
     explicit Checker(const ChipConfig& config) : config_(config) {}
 
-    void require(bool holds, ErrorCode code, std::string text, std::uint64_t address = 0) {
-        if (!holds && !fault_) fault_ = {code, address, std::move(text)};
+    /// Texts are strings or functions that make one: most descriptors are right, and formatting would cost more than checking.
+    template <class Text>
+    void require(bool holds, ErrorCode code, const Text& text, std::uint64_t address = 0) {
+        if (!holds && !fault_) fault_ = {code, address, made(text)};
     }
-    void field(bool holds, std::string_view name, std::uint64_t got, std::string_view allowed) {
-        if (!holds) require(false, ErrorCode::malformed_descriptor, fmt::format("{} = {}: must be {}", name, got, allowed));
+    template <class Name, class Allowed>
+    void field(bool holds, const Name& name, std::uint64_t got, const Allowed& allowed) {
+        if (!holds) require(false, ErrorCode::malformed_descriptor, fmt::format("{} = {}: must be {}", made(name), got, made(allowed)));
     }
     void counts(std::span<const std::uint32_t> counts, std::string_view name) {
         for (std::size_t i = 0; i < counts.size(); ++i)
@@ -52,6 +55,12 @@ public:
     Fault take() { return std::move(fault_); }
 
 private:
+    template <class Text>
+    static std::string made(const Text& text) {
+        if constexpr (std::is_invocable_v<Text>) return text();
+        else return std::string(text);
+    }
+
     const ChipConfig& config_;
     Fault fault_;
 };
@@ -64,7 +73,7 @@ void check_transfer(Checker& c, const Fields& f) {
     bool fits = true;
     for (const std::uint32_t n : f.count) fits = fits && !__builtin_mul_overflow(runs, std::uint64_t{n}, &runs) && runs <= kMaxDmaRuns;
     c.require(fits && runs * f.run_bytes <= kMaxDmaBytes, ErrorCode::malformed_descriptor,
-              fmt::format("count: more than {} runs or {} bytes in one descriptor", kMaxDmaRuns, kMaxDmaBytes));
+              [&] { return fmt::format("count: more than {} runs or {} bytes in one descriptor", kMaxDmaRuns, kMaxDmaBytes); });
     c.local("local_addr", f.local_addr, f.run_bytes, f.count, f.local_stride);
 }
 
@@ -84,7 +93,7 @@ void check_index(Checker& c, const Fields& f) {
     bool fits = runs <= kMaxDmaRuns;
     for (std::size_t d = 1; d < 4; ++d) fits = fits && !__builtin_mul_overflow(runs, std::uint64_t{f.count[d]}, &runs) && runs <= kMaxDmaRuns;
     c.require(fits && runs * f.run_bytes <= kMaxDmaBytes, ErrorCode::malformed_descriptor,
-              fmt::format("index_limit: a table of more than {} runs or {} bytes", kMaxDmaRuns, kMaxDmaBytes));
+              [&] { return fmt::format("index_limit: a table of more than {} runs or {} bytes", kMaxDmaRuns, kMaxDmaBytes); });
 }
 
 void check(Checker& c, const LoadFields& f) {
@@ -114,8 +123,8 @@ void check(Checker& c, const MatmulFields& f) {
     const auto cols = static_cast<std::uint64_t>(c.config().mxu_cols);
     std::uint64_t k = 1;
     for (const std::uint32_t n : f.k_count) k = std::min<std::uint64_t>(k * std::min<std::uint64_t>(n, 1 << 20), 1 << 20);
-    c.field(k <= rows, "k0*k1*k2", k, fmt::format("at most mxu.rows = {}", rows));
-    c.field(f.n_count >= 1 && f.n_count <= cols, "n_count", f.n_count, fmt::format("1 to mxu.cols = {}", cols));
+    c.field(k <= rows, "k0*k1*k2", k, [&] { return fmt::format("at most mxu.rows = {}", rows); });
+    c.field(f.n_count >= 1 && f.n_count <= cols, "n_count", f.n_count, [&] { return fmt::format("1 to mxu.cols = {}", cols); });
     std::uint64_t m = 1;
     for (const std::uint32_t n : f.m_count) m = std::min<std::uint64_t>(m * n, std::uint64_t{1} << 31);
     c.field(m < std::uint64_t{1} << 31, "m0*m1*m2", m, "less than 2^31");
@@ -168,21 +177,21 @@ bool known(Uop op) { return name_of(op) != "?"; }
 
 void check_uops(Checker& c, const VectorFields& f, unsigned used_streams) {
     const unsigned total = f.pre_count + f.post_count;
-    c.field(total <= f.uop.size(), "pre_count + post_count", total, fmt::format("at most {}", f.uop.size()));
+    c.field(total <= f.uop.size(), "pre_count + post_count", total, [&] { return fmt::format("at most {}", f.uop.size()); });
     for (unsigned i = 0; i < f.uop.size(); ++i) {
         const std::uint32_t word = f.uop[i];
         if (i >= total) {
-            c.field(word == 0, fmt::format("uop[{}]", i), word, "zero past the micro-program");
+            c.field(word == 0, [&] { return fmt::format("uop[{}]", i); }, word, "zero past the micro-program");
             continue;
         }
         const auto op = static_cast<Uop>(word & 0xFF);
-        c.field(known(op), fmt::format("uop[{}] operation", i), word & 0xFF, "a known micro-operation");
-        c.field(word >> 27 == 0, fmt::format("uop[{}]", i), word, "zero in bits 31:27");
+        c.field(known(op), [&] { return fmt::format("uop[{}] operation", i); }, word & 0xFF, "a known micro-operation");
+        c.field(word >> 27 == 0, [&] { return fmt::format("uop[{}]", i); }, word, "zero in bits 31:27");
         for (const unsigned shift : {12u, 17u, 22u}) {
             const unsigned selector = word >> shift & 31;
-            c.field(selector < 27, fmt::format("uop[{}] operand", i), selector, "less than 27");
+            c.field(selector < 27, [&] { return fmt::format("uop[{}] operand", i); }, selector, "less than 27");
             if (selector >= 24 && selector < 27)
-                c.field(used_streams >> (selector - 24) & 1, fmt::format("uop[{}] operand", i), selector, "a stream that in_used names");
+                c.field(used_streams >> (selector - 24) & 1, [&] { return fmt::format("uop[{}] operand", i); }, selector, "a stream that in_used names");
         }
     }
 }
@@ -190,7 +199,7 @@ void check_uops(Checker& c, const VectorFields& f, unsigned used_streams) {
 void check(Checker& c, const VectorFields& f) {
     c.counts(f.count, "count");
     const auto is_dtype = [](std::uint32_t type) { return type <= static_cast<std::uint32_t>(Dtype::f8e5m2); };
-    for (std::size_t i = 0; i < 3; ++i) c.field(is_dtype(f.in_type[i]), fmt::format("in_type[{}]", i), f.in_type[i], "a known dtype");
+    for (std::size_t i = 0; i < 3; ++i) c.field(is_dtype(f.in_type[i]), [&] { return fmt::format("in_type[{}]", i); }, f.in_type[i], "a known dtype");
     c.field(is_dtype(f.out_type), "out_type", f.out_type, "a known dtype");
     const bool f8_out = f.out_type == static_cast<std::uint32_t>(Dtype::f8e4m3) || f.out_type == static_cast<std::uint32_t>(Dtype::f8e5m2);
     c.field(f8_out || f.f8_overflow == 0, "f8_overflow", f.f8_overflow, "0 unless out_type is an f8");
@@ -204,7 +213,7 @@ void check(Checker& c, const VectorFields& f) {
     c.field(!f.carry_in || !(f.in_used & 4), "in_used", f.in_used, "without in2 when partials are carried in");
     std::uint64_t elements = 1;
     for (const std::uint32_t n : f.count) elements = std::min<std::uint64_t>(elements * n, std::uint64_t{1} << 31);
-    c.field(elements <= kMaxVectorElements, "count", elements, fmt::format("at most {} elements in all", kMaxVectorElements));
+    c.field(elements <= kMaxVectorElements, "count", elements, [&] { return fmt::format("at most {} elements in all", kMaxVectorElements); });
     check_uops(c, f, f.in_used);
     if (Fault fault = c.take()) {  // the ranges below need sound counts
         c.require(false, fault.code, fault.text, fault.address);
@@ -221,8 +230,8 @@ void check(Checker& c, const VectorFields& f) {
     if (f.carry_out) out_run = std::uint64_t{4} * live;
     for (unsigned i = 0; i < 5; ++i) {
         const bool reduced = (i >= 1 && i <= f.reduce_dims) || (i == 0 && (f.reduce_lanes || f.carry_out));
-        if (reduced) c.field(f.out_stride[i] == 0, fmt::format("out_stride[{}]", i), static_cast<std::uint32_t>(f.out_stride[i]), "0 for a reduced dimension");
-        else c.field(out_count[i] == 1 || f.out_stride[i] != 0, fmt::format("out_stride[{}]", i), 0, "non-zero where count is above 1");
+        if (reduced) c.field(f.out_stride[i] == 0, [&] { return fmt::format("out_stride[{}]", i); }, static_cast<std::uint32_t>(f.out_stride[i]), "0 for a reduced dimension");
+        else c.field(out_count[i] == 1 || f.out_stride[i] != 0, [&] { return fmt::format("out_stride[{}]", i); }, 0, "non-zero where count is above 1");
     }
     c.aligned("out_addr", f.out_addr & ~kAccBit, f.out_stride, out_size);
     c.local("out_addr", f.out_addr, out_run, out_count, f.out_stride);
@@ -236,7 +245,7 @@ void check(Checker& c, const VectorFields& f) {
         bool same = !reduces && size == out_size && f.in_addr[i] == f.out_addr;
         for (std::size_t d = 0; d < 5; ++d) same = same && (f.count[d] == 1 || strides[i][d] == f.out_stride[d]);
         c.require(same || !overlap(box_of(f.in_addr[i], size, f.count, strides[i]), out), ErrorCode::malformed_descriptor,
-                  fmt::format("out overlaps in{}: they must be disjoint, or the same element for element without reduction", i), f.out_addr);
+                  [&] { return fmt::format("out overlaps in{}: they must be disjoint, or the same element for element without reduction", i); }, f.out_addr);
     }
     if (f.carry_in) {
         std::uint64_t results = 1;
@@ -273,10 +282,10 @@ Fault decode(const DescriptorWords& words, const ChipConfig& config, Decoded& ou
     out.opcode = info->opcode;
     out.engine = info->engine;
     const auto semaphores = static_cast<std::uint32_t>(config.semaphores);
-    c.field(out.common.signal_sem < semaphores, "signal_sem", out.common.signal_sem, fmt::format("less than semaphores = {}", semaphores));
+    c.field(out.common.signal_sem < semaphores, "signal_sem", out.common.signal_sem, [&] { return fmt::format("less than semaphores = {}", semaphores); });
     for (std::size_t i = 0; i < 4; ++i)
-        c.field(out.common.wait_sem[i] < semaphores, fmt::format("wait_sem[{}]", i), out.common.wait_sem[i],
-                fmt::format("less than semaphores = {}", semaphores));
+        c.field(out.common.wait_sem[i] < semaphores, [&] { return fmt::format("wait_sem[{}]", i); }, out.common.wait_sem[i],
+                [&] { return fmt::format("less than semaphores = {}", semaphores); });
     const auto take = [&](auto fields) {
         out.op = fields;
         check(c, fields);

@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include <boost/container/static_vector.hpp>
+
 #include "aurum_contract.hpp"
 #include "simkernel/types.hpp"
 
@@ -45,7 +47,8 @@ struct AccessRange {
     bool write = false;
     std::uint64_t base = 0;
     std::uint64_t run = 0;
-    std::vector<std::pair<std::uint64_t, std::int64_t>> dims;  ///< (count, stride), outermost first
+    /// (count, stride), outermost first. In place: every descriptor's ranges are asked for while it runs.
+    boost::container::static_vector<std::pair<std::uint64_t, std::int64_t>, 5> dims;
 };
 std::vector<AccessRange> accesses(const Decoded& decoded, const ChipConfig& config);
 

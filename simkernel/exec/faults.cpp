@@ -155,16 +155,17 @@ FaultPlan::FaultPlan(const std::vector<FaultSpec>& specs, const Program& program
             dropped_.push_back(spec.descriptor);
         } else if (spec.kind == FaultSpec::Kind::weight) {
             const auto slot = std::find_if(program.constant_slots.begin(), program.constant_slots.end(),
-                                           [&](const ConstantSlot& c) { return c.name == spec.tensor && !c.element_offset.empty(); });
+                                           [&](const ConstantSlot& c) { return c.name == spec.tensor && !c.elements.empty(); });
             if (slot == program.constant_slots.end()) refuse(fmt::format("the program holds no weight '{}'; 'assay compile --dump' lists them", spec.tensor));
-            if (spec.element >= static_cast<std::int64_t>(slot->element_offset.size()))
-                refuse(fmt::format("index {}: '{}' has {} elements", spec.element, spec.tensor, slot->element_offset.size()));
+            if (spec.element >= slot->elements.elements()) refuse(fmt::format("index {}: '{}' has {} elements", spec.element, spec.tensor, slot->elements.elements()));
+            const std::optional<std::int64_t> offset = slot->elements.offset(spec.element);
+            if (!offset) refuse(fmt::format("element {} of '{}' takes no part in the program; choose another", spec.element, spec.tensor));
             // A float weight held as bf16 is the upper 16 bits of its float32; other types count the bits of their own words.
             const unsigned low = slot->dtype == Dtype::bf16 ? 16 : 0;
             const unsigned high = low + static_cast<unsigned>(8 * size_of(slot->dtype)) - 1;
             if (spec.bit < low || spec.bit > high) refuse(fmt::format("bit {}: the device holds bits {} to {} of this weight", spec.bit, low, high));
             const unsigned bit = spec.bit - low;
-            weights_.push_back({slot->addr.value + static_cast<std::uint64_t>(slot->element_offset[static_cast<std::size_t>(spec.element)]) + bit / 8,
+            weights_.push_back({slot->addr.value + static_cast<std::uint64_t>(*offset) + bit / 8,
                                 static_cast<std::uint8_t>(1u << bit % 8)});
         } else {
             const TensorSlot& slot = find_result(program, spec);

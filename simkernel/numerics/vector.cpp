@@ -105,9 +105,9 @@ private:
 
 void run_elements(const ChunkProgram& program, OutputWriter& writer, std::size_t begin, std::size_t end) {
     ChunkBuffers& buffers = chunk_buffers();
-    program.prepare(buffers);
-    for (std::size_t flat = begin; flat < end; flat += kChunk) {
-        const std::size_t count = std::min(kChunk, end - flat);
+    program.prepare(buffers, true);
+    for (std::size_t flat = begin; flat < end; flat += program.chunk()) {
+        const std::size_t count = std::min(program.chunk(), end - flat);
         writer.write(buffers, flat, count, program.run(buffers, flat, count, nullptr));
     }
 }
@@ -179,8 +179,8 @@ private:
 
 void run_groups(const ChunkProgram& before, const ChunkProgram& after, Reducer& reducer, ChunkBuffers& buffers, const VectorShape& shape,
                 std::size_t first_group, std::size_t last_group) {
-    before.prepare(buffers);
-    after.prepare(buffers);
+    before.prepare(buffers, false);
+    after.prepare(buffers, false);
     const std::size_t end = last_group * shape.group;
     for (std::size_t flat = first_group * shape.group; flat < end;) {
         const std::size_t count = std::min(kChunk, end - flat);
@@ -214,10 +214,10 @@ VectorStatus run_vector(const VectorFields& f, const std::array<const std::byte*
     if (static_cast<Reduce>(f.reduce) == Reduce::none) {
         const auto body = [&](std::size_t begin, std::size_t end) {
             const FtzScope ftz;
-            run_elements(before, writer, begin * kChunk, std::min(total, end * kChunk));
+            run_elements(before, writer, begin * before.chunk(), std::min(total, end * before.chunk()));
         };
-        const std::size_t chunks = (total + kChunk - 1) / kChunk;
-        if (order == Order::any) parallel_for(chunks, kGrainElems / kChunk, body);
+        const std::size_t chunks = (total + before.chunk() - 1) / before.chunk();
+        if (order == Order::any) parallel_for(chunks, kGrainElems / before.chunk(), body);
         else body(0, chunks);
     } else {
         const ChunkProgram after(*kernel, f, in, shape.results, f.pre_count, f.pre_count + f.post_count);

@@ -49,9 +49,8 @@ struct Job {
     }
 };
 
-/// Persistent threads, and guests that pass by (help_until). A job is published through `current_`; a worker announces itself in `inside_` before
-/// it looks, so that the caller, having taken the job back, knows when the last one has left. A worker that is still asleep takes no part and is
-/// not waited for.
+/// Persistent threads. A job is published through `current_`; a worker announces itself in `inside_` before it looks, so that the caller, having
+/// taken the job back, knows when the last one has left. A worker that is still asleep takes no part and is not waited for.
 class Pool {
 public:
     explicit Pool(unsigned workers) : owner_(getpid()) {
@@ -82,14 +81,6 @@ public:
         }
     }
 
-    /// Runs pieces of the present job, if there is one.
-    void take_part() {
-        inside_.fetch_add(1);
-        if (Job* job = current_.load()) job->run_pieces();
-        inside_.fetch_sub(1);
-    }
-    bool has_job() const { return current_.load(std::memory_order_relaxed) != nullptr; }
-
 private:
     void wake() {
         epoch_.fetch_add(1);
@@ -102,7 +93,9 @@ private:
             epoch_.wait(seen);
             seen = epoch_.load();
             if (stop_.load()) return;
-            take_part();
+            inside_.fetch_add(1);
+            if (Job* job = current_.load()) job->run_pieces();
+            inside_.fetch_sub(1);
         }
     }
 
@@ -114,23 +107,12 @@ private:
     std::vector<std::thread> threads_;
 };
 
+thread_local bool alone = false;
+
 struct Workers {
     std::mutex mutex;  ///< held by the one caller whose job is on the pool
     unsigned threads = std::max(1u, std::thread::hardware_concurrency());
-    unsigned lent = 0;  ///< threads of `threads` that their owners brought
-    std::mutex pool_mutex;  ///< of the pointer only
-    std::shared_ptr<Pool> pool;
-
-    std::shared_ptr<Pool> present_pool() {
-        const std::lock_guard lock(pool_mutex);
-        if (!pool || pool->orphaned()) pool = std::make_shared<Pool>(threads > 1 + lent ? threads - 1 - lent : 0);
-        return pool;
-    }
-    /// The next job gets a pool of the present size.
-    void renew() {
-        const std::lock_guard lock(pool_mutex);
-        pool.reset();
-    }
+    std::unique_ptr<Pool> pool;
 };
 Workers& workers() {
     static Workers instance;
@@ -141,6 +123,10 @@ Workers& workers() {
 
 void parallel_for(std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>& body) {
     if (count == 0) return;
+    if (alone) {
+        body(0, count);
+        return;
+    }
     grain = std::max<std::size_t>(grain, 1);
     Workers& w = workers();
     std::unique_lock lock(w.mutex, std::try_to_lock);
@@ -149,13 +135,13 @@ void parallel_for(std::size_t count, std::size_t grain, const std::function<void
         body(0, count);
         return;
     }
-    const std::shared_ptr<Pool> pool = w.present_pool();
+    if (!w.pool || w.pool->orphaned()) w.pool = std::make_unique<Pool>(w.threads - 1);
     Job job;
     job.count = count;
     // Four pieces a thread even out threads that start late, without pieces below the grain.
     job.piece = std::max(grain, (count + 4 * w.threads - 1) / (std::size_t{4} * w.threads));
     job.body = &body;
-    pool->run(job);
+    w.pool->run(job);
     if (job.failure) std::rethrow_exception(job.failure);
 }
 
@@ -163,35 +149,7 @@ void set_worker_count(unsigned threads) {
     Workers& w = workers();
     const std::lock_guard lock(w.mutex);
     w.threads = std::max(1u, threads);
-    w.renew();
-}
-
-void help_until(const std::function<bool()>& done) {
-    const std::shared_ptr<Pool> pool = workers().present_pool();
-    for (int spin = 0; !done(); ++spin) {
-        if (pool->has_job()) {
-            pool->take_part();
-            spin = 0;
-        } else if (spin < kSpins) {
-            pause_briefly();
-        } else {
-            std::this_thread::yield();
-        }
-    }
-}
-
-LentThread::LentThread() {
-    Workers& w = workers();
-    const std::lock_guard lock(w.mutex);
-    ++w.lent;
-    w.renew();
-}
-
-LentThread::~LentThread() {
-    Workers& w = workers();
-    const std::lock_guard lock(w.mutex);
-    --w.lent;
-    w.renew();
+    w.pool.reset();
 }
 
 unsigned worker_count() {
@@ -199,6 +157,9 @@ unsigned worker_count() {
     const std::lock_guard lock(w.mutex);
     return w.threads;
 }
+
+AloneScope::AloneScope() : saved_(alone) { alone = true; }
+AloneScope::~AloneScope() { alone = saved_; }
 
 FtzScope::FtzScope() : saved_(0) {
 #if defined(__x86_64__)

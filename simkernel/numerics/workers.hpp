@@ -8,15 +8,16 @@ namespace assay::simkernel {
 /// Calls body(begin, end) over a partition of [0, count) in pieces of at least `grain`, on the workers and the caller; returns when all are
 /// done. FTZ|DAZ is set by FtzScope inside body where needed (each thread has its own MXCSR). Not reentrant from inside body.
 void parallel_for(std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>& body);
-/// Takes part in other threads' parallel_for calls until done() holds, which it polls.
-void help_until(const std::function<bool()>& done);
-/// While it lives the pool has one thread fewer: its owner runs one of its own that calls parallel_for.
-class LentThread {
+/// While it lives, parallel_for calls of this thread run here: other threads have work of their own.
+class AloneScope {
 public:
-    LentThread();
-    ~LentThread();
-    LentThread(const LentThread&) = delete;
-    LentThread& operator=(const LentThread&) = delete;
+    AloneScope();
+    ~AloneScope();
+    AloneScope(const AloneScope&) = delete;
+    AloneScope& operator=(const AloneScope&) = delete;
+
+private:
+    bool saved_;
 };
 void set_worker_count(unsigned threads);  ///< total threads including the caller; default: hardware concurrency
 unsigned worker_count();

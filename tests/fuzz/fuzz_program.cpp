@@ -21,7 +21,7 @@ std::string pack(const Program& program) {
     const ProgramParts parts = parts_of(program);
     std::string out;
     put(out, std::as_bytes(std::span(parts.meta)));
-    for (const Tensor* t : {&parts.descriptors, &parts.debug, &parts.constants, &parts.element_offsets, &parts.host_image}) put(out, t->bytes);
+    for (const Tensor* t : {&parts.descriptors, &parts.debug, &parts.constants, &parts.element_boxes, &parts.host_image}) put(out, t->bytes);
     return out;
 }
 
@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     parts.descriptors = as_tensor(get(input), DType::u32, assay::simkernel::kDescriptorWords);
     parts.debug = as_tensor(get(input), DType::u32, 2);
     parts.constants = as_tensor(get(input), DType::u8, 0);
-    parts.element_offsets = as_tensor(get(input), DType::i64, 0);
+    parts.element_boxes = as_tensor(get(input), DType::i64, 14);
     parts.host_image = as_tensor(get(input), DType::u8, 0);
     refusing([&] {
         assay::simkernel::Program program = assay::simkernel::program_from(parts, "fuzz.h5");

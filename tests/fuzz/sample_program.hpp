@@ -1,6 +1,5 @@
 #pragma once
 // A small legal program with everything that a program file can hold.
-#include <numeric>
 
 #include "simkernel/program.hpp"
 #include "tests/simkernel/program_builder.hpp"
@@ -21,8 +20,7 @@ inline simkernel::Program sample_program() {
     p.descriptors = simkernel::testing::gemm_program(4, 8, 8);
     p.debug.assign(p.descriptors.size(), {0, 0});
     p.constants.push_back({DeviceAddr{0x2000}, std::vector<std::byte>(64, std::byte{3})});
-    ConstantSlot weight{"w", DeviceAddr{0x2000}, 64, Dtype::i8, std::vector<std::int64_t>(64)};
-    std::iota(weight.element_offset.begin(), weight.element_offset.end(), 0);
+    ConstantSlot weight{"w", DeviceAddr{0x2000}, 64, Dtype::i8, ElementMap::dense(64, 1)};
     p.constant_slots.push_back(weight);
     p.tensors.push_back({"x", DType::i8, {4, 8}, {0, 1}, false, DeviceAddr{0x1000}, 32, Role::input});
     p.tensors.push_back({"y", DType::i32, {4, 8}, {0, 1}, false, DeviceAddr{0x3000}, 128, Role::output});

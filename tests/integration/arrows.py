@@ -39,7 +39,7 @@ THIRD_PARTY = {
     "systemc": ["systemc"], "systemc.h": ["systemc"], "sysc": ["systemc"], "tlm": ["systemc"], "tlm.h": ["systemc"], "tlm_utils": ["systemc"],
     "verilated.h": ["rtl_models"], "verilated_fst_c.h": ["rtl_models"], "verilated_cov.h": ["rtl_models"], "svdpi.h": ["rtl_models"],
     "onnx": ["support", "workloads", "workloads/host", "golden/reference", "campaign"], "google": ["support", "workloads", "workloads/host", "golden/reference"],
-    "boost": ["workloads"], "Eigen": ["golden/reference", "workloads/host"], "hdf5.h": ["support"], "H5Cpp.h": ["support"], "CLI": ["cli"],
+    "boost": ["workloads", "simkernel"], "Eigen": ["golden/reference", "workloads/host"], "hdf5.h": ["support"], "H5Cpp.h": ["support"], "CLI": ["cli"],
     "sqlite3.h": ["campaign"],
 }
 
@@ -53,7 +53,7 @@ LIBRARY_AREA = {
 LIBRARY_THIRD_PARTY = {
     "assay_systemc_lib": ["systemc"], "assay_verilated": ["rtl_models"],
     "assay_onnx": ["support", "workloads", "workloads/host", "golden/reference", "campaign"], "Eigen3::Eigen": ["golden/reference", "workloads/host"],
-    "Boost::headers": ["workloads"], "Boost::graph": ["workloads"], "PkgConfig::HDF5": ["support"],
+    "Boost::headers": ["workloads", "simkernel"], "Boost::graph": ["workloads"], "PkgConfig::HDF5": ["support"],
 }
 # Libraries that name no part: options, and what any part may use.
 LIBRARY_FREE = {"assay_options"}

@@ -36,7 +36,7 @@ TEST(ProgramParts, AProgramComesBackFromItsParts) {
     EXPECT_EQ(again.meta, good().meta);
     EXPECT_EQ(again.descriptors, good().descriptors);
     EXPECT_EQ(again.constants, good().constants);
-    EXPECT_EQ(again.element_offsets, good().element_offsets);
+    EXPECT_EQ(again.element_boxes, good().element_boxes);
 }
 
 struct Case {
@@ -49,8 +49,9 @@ TEST(ProgramParts, EachInconsistencyIsNamed) {
     const std::vector<Case> cases{
         {"a huge constant", [](json& m) { m["constants"][0]["bytes"] = std::uint64_t{1} << 60; }, "'constants' is shorter"},
         {"a short constant", [](json& m) { m["constants"][0]["bytes"] = 63; }, "'constants' is longer"},
-        {"a huge element count", [](json& m) { m["constant_slots"][0]["elements"] = UINT64_MAX; }, "'element_offsets' is shorter"},
-        {"fewer elements", [](json& m) { m["constant_slots"][0]["elements"] = 1; }, "'element_offsets' is longer"},
+        {"a huge box count", [](json& m) { m["constant_slots"][0]["boxes"] = UINT64_MAX; }, "'element_boxes' is shorter"},
+        {"fewer boxes", [](json& m) { m["constant_slots"][0]["boxes"] = 0; }, "'element_boxes' is longer"},
+        {"fewer elements than in its boxes", [](json& m) { m["constant_slots"][0]["elements"] = 63; }, "constant 'w'"},
         {"a slot smaller than its elements", [](json& m) { m["constant_slots"][0]["bytes"] = 8; }, "constant 'w'"},
         {"a negative size", [](json& m) { m["constants"][0]["bytes"] = -1; }, "no unsigned integer"},
         {"a fractional address", [](json& m) { m["tensors"][0]["addr"] = 1.5; }, "no unsigned integer"},
@@ -99,7 +100,8 @@ TEST(ProgramParts, DatasetsOfAnotherTypeOrShapeAreNamed) {
     refuses([](ProgramParts& p) { p.descriptors = Tensor(DType::f32, {5, 64}); }, "'descriptors'");
     refuses([](ProgramParts& p) { p.debug = Tensor(DType::u32, {4, 2}); }, "'debug' does not fit");
     refuses([](ProgramParts& p) { p.constants.dtype = DType::i8; }, "'constants' is not uint8");
-    refuses([](ProgramParts& p) { p.element_offsets = Tensor(DType::i32, {64}); }, "'element_offsets' is not int64");
+    refuses([](ProgramParts& p) { p.element_boxes = Tensor(DType::i32, {1, 14}); }, "'element_boxes' is not Nx14 of int64");
+    refuses([](ProgramParts& p) { p.element_boxes = Tensor(DType::i64, {14}); }, "'element_boxes' is not Nx14 of int64");
 }
 
 }  // namespace

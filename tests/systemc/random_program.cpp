@@ -4,74 +4,15 @@
 
 #include <algorithm>
 
+#include "tests/simkernel/random_descriptors.hpp"
+
 namespace assay::chip::testing {
 namespace {
 
 namespace p = simkernel::testing;
 using simkernel::AccessRange;
 
-constexpr std::uint64_t kHbmBase = 0x1000, kHbmBytes = 0x4000;
-constexpr std::uint32_t kSpmBytes = 0x1000, kAccBytes = 0x400;
-
-class Maker {
-public:
-    Maker(std::mt19937_64& random, const simkernel::ChipConfig& config) : random_(random), config_(config) {}
-
-    DescriptorWords make() {
-        switch (below(6)) {
-            case 0: return transfer<simkernel::LoadFields>(simkernel::Opcode::load);
-            case 1: return transfer<simkernel::StoreFields>(simkernel::Opcode::store);
-            case 2: return fill();
-            case 3: return matmul();
-            case 4: return vector();
-            default: return {};
-        }
-    }
-
-private:
-    std::uint32_t below(std::uint64_t bound) { return static_cast<std::uint32_t>(random_() % bound); }
-    /// A local address at which `bytes` bytes fit, a multiple of 4.
-    std::uint32_t local(std::uint32_t bytes, bool accumulator) {
-        const std::uint32_t size = accumulator ? kAccBytes : kSpmBytes;
-        return below((size - bytes) / 4 + 1) * 4 | (accumulator ? simkernel::kAccBit : 0);
-    }
-
-    template <class Fields>
-    DescriptorWords transfer(simkernel::Opcode opcode) {
-        Fields f;
-        f.run_bytes = 1 + below(24);
-        f.count = {1 + below(4), 1 + below(4), 1, 1};
-        f.local_stride = {static_cast<std::int32_t>(f.run_bytes), 128, 0, 0};
-        f.ext_stride = {static_cast<std::int64_t>(f.run_bytes + below(2) * 40), 1024, 0, 0};
-        f.local_addr = local(512, below(4) == 0);
-        f.ext_addr = kHbmBase + below(kHbmBytes - 0x1000);
-        return p::descriptor(opcode, f);
-    }
-    DescriptorWords fill() {
-        simkernel::FillFields f;
-        f.run_bytes = 4 * (1 + below(20));
-        f.count = {1 + below(3), 1, 1, 1};
-        f.local_stride = {96, 0, 0, 0};
-        f.local_addr = local(3 * 96, below(4) == 0);
-        f.pattern = below(256);
-        f.pattern_bytes = 1;
-        return p::descriptor(simkernel::Opcode::fill, f);
-    }
-    DescriptorWords matmul() {
-        const std::uint32_t m = 1 + below(16), k = 1 + below(static_cast<std::uint64_t>(config_.mxu_rows)), n = 1 + below(8);
-        auto words = p::matmul(m, k, n, local(m * k, false), local(k * n, false), local(4 * m * n, true) & ~simkernel::kAccBit);
-        words[9] |= below(2) << 4;  // accumulate
-        return words;
-    }
-    DescriptorWords vector() {
-        const std::uint32_t count = 1 + below(64);
-        auto words = p::drain(count, local(4 * count, true) & ~simkernel::kAccBit, local(4 * count, false));
-        return words;
-    }
-
-    std::mt19937_64& random_;
-    const simkernel::ChipConfig& config_;
-};
+constexpr std::uint64_t kHbmBase = p::RandomDescriptors::kHbmBase, kHbmBytes = p::RandomDescriptors::kHbmBytes;
 
 /// First and one past the last byte that a range may touch.
 std::pair<std::int64_t, std::int64_t> bounds(const AccessRange& range) {
@@ -94,14 +35,14 @@ bool conflict(const std::vector<AccessRange>& a, const std::vector<AccessRange>&
 }  // namespace
 
 Program random_program(std::mt19937_64& random, std::size_t descriptors, const simkernel::ChipConfig& config) {
-    Maker maker(random, config);
+    p::RandomDescriptors source(random, config);
     Program program;
     std::vector<simkernel::Engine> engines;
     std::vector<std::vector<AccessRange>> touched;
     std::array<std::uint32_t, 5> retired{};  // semaphore e counts the descriptors of engine e
     std::vector<std::uint32_t> ordinal;
     for (std::size_t i = 0; i < descriptors; ++i) {
-        DescriptorWords words = maker.make();
+        DescriptorWords words = source.next();
         simkernel::Decoded decoded;
         const simkernel::Fault fault = simkernel::decode(words, config, decoded);
         EXPECT_FALSE(fault) << fault.text;

@@ -101,13 +101,13 @@ TEST(Digits, AWeightsOffsetLeadsToItsOwnByte) {
                                        [&](const auto& s) { return s.name == init.name() && s.dtype == simkernel::Dtype::i8; });
         if (slot == program.constant_slots.end()) continue;
         const Tensor weights = tensor_from_proto(init, init.name());
-        ASSERT_EQ(static_cast<std::int64_t>(slot->element_offset.size()), weights.count());
+        ASSERT_EQ(slot->elements.elements(), weights.count());
         const auto constant =
             std::find_if(program.constants.begin(), program.constants.end(), [&](const auto& c) { return c.addr == slot->addr; });
         ASSERT_NE(constant, program.constants.end());
         for (std::int64_t i = 0; i < weights.count(); ++i, ++checked)
             ASSERT_EQ(
-                static_cast<std::int8_t>(constant->bytes.at(static_cast<std::size_t>(slot->element_offset[static_cast<std::size_t>(i)]))),
+                static_cast<std::int8_t>(constant->bytes.at(static_cast<std::size_t>(slot->elements.offset(i).value()))),
                 weights.integer(i))
                 << init.name() << "[" << i << "]";
     }

@@ -287,16 +287,15 @@ void Lowering::place_constant(NodeId id, ValueId value) {
     std::vector<std::byte> bytes = v.constant->bytes;
     if (v.dtype == DType::u8)
         for (std::byte& b : bytes) b ^= std::byte{0x80};  // value - 128 in two's complement
-    if (v.dtype == DType::f32)
-        for (std::int64_t i = 0; i < v.constant->count(); ++i)
-            if (std::isnan(v.constant->as<float>()[i]))
-                throw MalformedNode(id, fmt::format("constant '{}' holds NaN at element {}; repair the model", v.name, i));
+    if (v.dtype == DType::f32) {
+        const std::span<const float> values = std::as_const(*v.constant).as<float>();
+        const auto nan = std::find_if(values.begin(), values.end(), [](float x) { return std::isnan(x); });
+        if (nan != values.end()) throw MalformedNode(id, fmt::format("constant '{}' holds NaN at element {}; repair the model", v.name, nan - values.begin()));
+    }
     simkernel::ConstantSlot slot;
     slot.name = v.origin.empty() ? v.name : v.origin;
     slot.dtype = device_type(id, v.dtype);
-    if (!v.origin.empty())
-        for (std::int64_t i = 0; i < v.constant->count(); ++i)
-            slot.element_offset.push_back(i * static_cast<std::int64_t>(simkernel::size_of(slot.dtype)));
+    if (!v.origin.empty()) slot.elements = simkernel::ElementMap::dense(v.constant->count(), static_cast<std::int64_t>(simkernel::size_of(slot.dtype)));
     addr_[value] = add_constant(std::move(bytes), std::move(slot)).value;
 }
 

@@ -50,6 +50,9 @@ std::uint64_t tile_bytes(const JobTensor& t, const Shape& tile) {
 
 constexpr std::size_t kVectorDims = 5;  // of a vector descriptor
 
+/// What a job may cost more than with the best tile for having fewer of them: each takes room in the program and the processor's time.
+constexpr double kWorthFewerTiles = 1.06;
+
 /// Where a job's buffers may lie.
 struct Region {
     std::uint64_t budget = 0;               ///< bytes
@@ -137,7 +140,8 @@ private:
         return static_cast<std::size_t>(std::count_if(tile.begin(), tile.end(), [](std::int64_t n) { return n > 1; }));
     }
 
-    /// From one element, the dimension whose doubling pays most is doubled until nothing fits; the cheapest tile on the way is taken.
+    /// From one element, the dimension whose doubling pays most is doubled until nothing fits; the largest tile on the way that is about as cheap as
+    /// the cheapest is taken.
     void choose_tile(std::uint64_t budget) {
         Shape tile(job_.extents.size(), 1);
         ASSAY_CHECK(bytes_for(tile) <= budget, "one element of every operand fits a quarter of the smallest scratchpad");
@@ -160,10 +164,8 @@ private:
             }
             if (grown.empty()) break;
             tile = grown;
-            if (cheapest < best) {
-                best = cheapest;
-                tile_ = tile;
-            }
+            best = std::min(best, cheapest);
+            if (cheapest <= kWorthFewerTiles * best) tile_ = tile;
         }
         // Tiles of about equal size, so that the last step is not a sliver.
         for (std::size_t d = 0; d < tile_.size(); ++d) {
