@@ -77,7 +77,13 @@ public:
     simkernel::Program finish() {
         simkernel::Program program = std::move(lowering_->program);
         std::vector<Item>& stream = lowering_->emitter.stream();
-        insert_semaphores(stream);
+        const std::vector<std::uint32_t> place = insert_semaphores(stream);
+        for (simkernel::Layer& layer : program.layers) {
+            const std::uint32_t end = layer.first_descriptor + layer.descriptor_count;
+            layer.first_descriptor = place[layer.first_descriptor];
+            layer.descriptor_count = place[end] - layer.first_descriptor;
+        }
+        for (simkernel::HostStep& step : program.host_steps) step.before = place[step.before];
         program.descriptors.reserve(stream.size());
         for (const Item& item : stream) {
             program.descriptors.push_back(item.words);

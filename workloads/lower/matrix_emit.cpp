@@ -29,23 +29,27 @@ public:
         : l_(l), s_(spec), p_(plan), drain_(drain) {
         if (s_.weights) packed_ = pack_weights(l, s_, p_);
         place_params();
-        place_buffers();
     }
 
-    void run() {
+    void run(std::uint32_t core, const MatrixPart& part) {
+        l_.emitter.set_core(core);
+        part_ = part;
+        place_buffers();
+        std::int64_t unit = 0;
         for (const Repeat& repeat : s_.repeats) {
             repeat_ = &repeat;
             const Window& w = s_.window;
             for (std::int64_t n = 0; n < s_.batch; n += p_.tile_batch)
                 for (std::int64_t y = 0; y < w.out[0]; y += p_.tile_rows)
                     for (std::int64_t x = 0; x < w.out[1]; x += p_.tile_cols) {
+                        if (!part_.tiles.has(unit++)) continue;
                         tile_ = {n,
                                  y,
                                  x,
                                  std::min(p_.tile_batch, s_.batch - n),
                                  std::min(p_.tile_rows, w.out[0] - y),
                                  std::min(p_.tile_cols, w.out[1] - x)};
-                        for (std::size_t b = 0; b < p_.blocks.size(); ++b) emit_block(b);
+                        for (std::int64_t b = part_.blocks.begin; b < part_.blocks.end; ++b) emit_block(static_cast<std::size_t>(b));
                     }
         }
     }
@@ -69,7 +73,11 @@ private:
         params_addr_ = l_.add_constant(std::move(image), slot).value;
     }
 
+    /// The buffers of one core, unused yet.
     void place_buffers() {
+        step_ = 0;
+        image_key_ = weight_key_ = params_key_ = {};
+        extras_.clear();
         std::uint32_t at = l_.scratchpad_base(p_.total_bytes());
         const auto ring = [&](std::uint64_t bytes, int count) {
             const Ring r(at, static_cast<std::uint32_t>(bytes), count);
@@ -190,8 +198,9 @@ private:
         switch (p_.weight_mode) {
             case WeightMode::resident:
                 key = {0};
-                bytes = packed_.block_offset.back() + packed_.block_bytes.back();
-                result = packed_.block_offset[b] + inside;
+                from = packed_.block_offset[first_block()];
+                bytes = packed_.block_offset[last_block()] + packed_.block_bytes[last_block()] - from;
+                result = packed_.block_offset[b] + inside - from;
                 break;
             case WeightMode::block:
                 key = {static_cast<std::int64_t>(b)};
@@ -366,6 +375,7 @@ private:
                     {params + static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(columns) * 4, drain_.types[i], {4, 0, 0, 0, 0}});
         }
         load_extras(block, streams);
+        ASSAY_CHECK(!p_.whole_output || part_.blocks.count() == static_cast<std::int64_t>(p_.blocks.size()), "a core with a part of the outputs stores them by block");
         if (!p_.whole_output || b == 0) out_.advance();
         const std::int64_t held = p_.whole_output ? s_.outputs : block.count, at = p_.whole_output ? block.first : 0;
         VectorShape shape;
@@ -387,7 +397,11 @@ private:
                     {tile_.batch, t[0] * size, tile_.rows * tile_.cols * pixel}});
     }
 
+    std::size_t first_block() const { return static_cast<std::size_t>(part_.blocks.begin); }
+    std::size_t last_block() const { return static_cast<std::size_t>(part_.blocks.end - 1); }
+
     Lowering& l_;
+    MatrixPart part_;
     const MatrixSpec& s_;
     const MatrixPlan& p_;
     const Drain& drain_;
@@ -406,8 +420,10 @@ private:
 
 }  // namespace
 
-void emit_matrix_tiles(Lowering& lowering, const MatrixSpec& spec, const MatrixPlan& plan, const Drain& drain) {
-    MatrixEmitter(lowering, spec, plan, drain).run();
+void emit_matrix_tiles(Lowering& lowering, const MatrixSpec& spec, const MatrixPlan& plan, const Drain& drain, const std::vector<MatrixPart>& parts) {
+    MatrixEmitter emitter(lowering, spec, plan, drain);
+    for (std::uint32_t core = 0; core < parts.size(); ++core) emitter.run(core, parts[core]);
+    lowering.emitter.set_core(0);
 }
 
 }  // namespace assay::workloads

@@ -52,6 +52,7 @@ void add_index_list(std::vector<Touch>& touches, const Fields& f) {
 
 void Emitter::begin_layer(std::uint32_t layer) {
     layer_ = layer;
+    core_ = 0;
     pending_.clear();
 }
 
@@ -96,6 +97,7 @@ void Emitter::push(Opcode opcode, Engine engine, const Fields& f, std::vector<To
     item.touches = std::move(touches);
     item.layer = layer_;
     item.tile = tile_;
+    item.core = core_;
     pending_.push_back(std::move(item));
 }
 
