@@ -24,7 +24,7 @@ std::vector<Item> random_stream(std::mt19937& engine, int length, std::uint32_t 
         item.core = static_cast<std::uint32_t>(engine() % cores);
         for (int t = 0; t < (cores == 1 ? 2 : 5); ++t) {
             const std::uint64_t low = engine() % 60;
-            item.touches.push_back({static_cast<Touch::Space>(engine() % 3), engine() % 2 == 0, low, low + 1 + engine() % 20});
+            item.touches.push_back({static_cast<Touch::Space>(engine() % 3), engine() % (cores == 1 ? 2 : 8) == 0, low, low + 1 + engine() % 20});
         }
         stream.push_back(item);
     }
