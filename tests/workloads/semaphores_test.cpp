@@ -25,6 +25,8 @@ std::vector<Item> random_stream(std::mt19937& engine, int length, std::uint32_t 
         for (int t = 0; t < (cores == 1 ? 2 : 5); ++t) {
             const std::uint64_t low = engine() % 60;
             item.touches.push_back({static_cast<Touch::Space>(engine() % 3), engine() % (cores == 1 ? 2 : 8) == 0, low, low + 1 + engine() % 20});
+            Touch& touch = item.touches.back();
+            if (cores > 1 && touch.write && touch.space == Touch::Space::hbm) touch.group = engine() % 3;
         }
         stream.push_back(item);
     }
@@ -34,7 +36,8 @@ std::vector<Item> random_stream(std::mt19937& engine, int length, std::uint32_t 
 bool conflict(const Item& a, const Item& b) {
     for (const Touch& x : a.touches)
         for (const Touch& y : b.touches)
-            if (x.space == y.space && (x.space == Touch::Space::hbm || a.core == b.core) && (x.write || y.write) && x.low < y.high && y.low < x.high) return true;
+            if (!(x.group != 0 && x.group == y.group && x.write && y.write)  // of one group: different bytes
+                && x.space == y.space && (x.space == Touch::Space::hbm || a.core == b.core) && (x.write || y.write) && x.low < y.high && y.low < x.high) return true;
     return false;
 }
 

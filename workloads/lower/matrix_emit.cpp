@@ -422,7 +422,9 @@ private:
 
 void emit_matrix_tiles(Lowering& lowering, const MatrixSpec& spec, const MatrixPlan& plan, const Drain& drain, const std::vector<MatrixPart>& parts) {
     MatrixEmitter emitter(lowering, spec, plan, drain);
+    if (parts.size() > 1) lowering.emitter.begin_disjoint_stores();
     for (std::uint32_t core = 0; core < parts.size(); ++core) emitter.run(core, parts[core]);
+    lowering.emitter.end_disjoint_stores();
     lowering.emitter.set_core(0);
 }
 

@@ -70,11 +70,13 @@ public:
 
     void run() {
         if (p_.varying) place_counts();
+        if (cores_ > 1) l_.emitter.begin_disjoint_stores();
         for (std::int64_t core = 0; core < cores_; ++core) {
             l_.emitter.set_core(static_cast<std::uint32_t>(core));
             place();
             run_share(share_of(tile_count(), core, cores_));
         }
+        l_.emitter.end_disjoint_stores();
         l_.emitter.set_core(0);
     }
 

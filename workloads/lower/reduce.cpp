@@ -134,12 +134,14 @@ public:
     }
 
     void run() {
+        if (cores_ > 1) l_.emitter.begin_disjoint_stores();
         for (std::int64_t core = 0; core < cores_; ++core) {
             l_.emitter.set_core(static_cast<std::uint32_t>(core));
             place();
             step_ = 0;
             run_share(share_of(groups(), core, cores_));
         }
+        l_.emitter.end_disjoint_stores();
         l_.emitter.set_core(0);
     }
 

@@ -91,6 +91,7 @@ void lower_softmax(Lowering& l, NodeId id) {
         return d;
     };
     l.begin_layer();
+    if (cores > 1) l.emitter.begin_disjoint_stores();
     Ring in, result;
     std::int64_t step = 0, unit = 0, core = -1;
     Shape index(outer.size(), 0);
@@ -156,6 +157,7 @@ void lower_softmax(Lowering& l, NodeId id) {
         }
         if (d == SIZE_MAX) break;
     }
+    l.emitter.end_disjoint_stores();
     l.emitter.set_core(0);
     simkernel::Layer layer;
     layer.precision = tail.quantization ? "int8" : "fp32";

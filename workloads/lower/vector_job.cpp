@@ -73,11 +73,13 @@ public:
     std::int64_t run(std::int64_t step) {
         const std::int64_t units = tile_count(tile_);
         std::int64_t last = step;
+        if (cores_ > 1) l_.emitter.begin_disjoint_stores();
         for (std::int64_t core = 0; core < cores_; ++core) {
             l_.emitter.set_core(static_cast<std::uint32_t>(core));
             place();
             last = std::max(last, run_share(share_of(units, core, cores_), step));
         }
+        l_.emitter.end_disjoint_stores();
         l_.emitter.set_core(0);
         return last;
     }

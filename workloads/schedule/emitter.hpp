@@ -19,6 +19,8 @@ struct Touch {
     enum class Space : std::uint8_t { spm, acc, hbm } space = Space::spm;
     bool write = false;
     std::uint64_t low = 0, high = 0;
+    /// Writes to HBM: those of one group (not 0) touch different bytes, though their intervals may overlap.
+    std::uint32_t group = 0;
 };
 
 struct Item {
@@ -45,6 +47,10 @@ public:
     /// Core of the descriptors that follow; 0 when a layer begins. Each core has scratchpad, accumulator and steps of its own.
     void set_core(std::uint32_t core) { core_ = core; }
 
+    /// Until the end: stores of different descriptors write different bytes, whichever core they are on.
+    void begin_disjoint_stores() { group_ = ++groups_; }
+    void end_disjoint_stores() { group_ = 0; }
+
     /// Stage and step of the descriptors that follow; `last_use` is the last step that used the buffer they write (load and convert only).
     void at(Stage stage, std::int64_t step, std::int64_t last_use = kNeverUsed);
     void emit(const simkernel::LoadFields& f);
@@ -62,7 +68,7 @@ private:
 
     std::vector<Item> stream_, pending_;
     std::int64_t key_ = 0;
-    std::uint32_t layer_ = 0, tile_ = 0, core_ = 0;
+    std::uint32_t layer_ = 0, tile_ = 0, core_ = 0, group_ = 0, groups_ = 0;
 };
 
 /// Buffers of equal size used in turn. `use` marks the current one as used by a step.

@@ -17,51 +17,81 @@ constexpr std::size_t kWaits = 4;  // of a descriptor
 /// Descriptors by their stamp: 1 + stream index; 0: none.
 using Stamp = std::uint32_t;
 
-/// Who touched each byte range last. A write waits for all earlier accesses, so it alone represents them afterwards.
+std::size_t agent(const Item& item) { return simkernel::agent_of(item.core, item.engine); }
+
+/// Who touched each byte range last. A write waits for all earlier accesses, so it alone represents them afterwards. Writes of one group touch
+/// different bytes, though their intervals overlap: each waits for what came before the group, not for another of the group, and all of them
+/// represent the past.
 class Memory {
 public:
-    /// `readers` may read it; each names itself by a number below that.
-    explicit Memory(std::size_t readers) : readers_(readers) {}
+    explicit Memory(const std::vector<Item>& stream) : stream_(&stream) {}
 
     /// Calls `needs(stamp)` for each descriptor that must complete before the access.
     template <class Needs>
     void query(const Touch& t, const Needs& needs) const {
         for (auto it = first(t.low); it != ranges_.end() && it->first < t.high; ++it) {
-            if (it->second.high <= t.low) continue;
-            if (it->second.written) needs(it->second.written);
+            const Range& range = it->second;
+            if (range.high <= t.low) continue;
+            if (joins(t, range)) {
+                for (const Stamp s : range.before) needs(s);
+                continue;
+            }
+            for (const Stamp s : range.written) needs(s);
             if (!t.write) continue;
-            for (const Stamp read : it->second.read)
-                if (read) needs(read);
+            for (const Stamp s : range.read) needs(s);
         }
     }
-    void record(const Touch& t, std::size_t reader, Stamp stamp) {
+
+    void record(const Touch& t, Stamp stamp) {
         split(t.low);
         split(t.high);
         auto it = ranges_.lower_bound(t.low);
-        if (t.write) {
+        if (t.write && t.group == 0) {
             while (it != ranges_.end() && it->first < t.high) it = ranges_.erase(it);
-            ranges_.emplace(t.low, Range{t.high, stamp, Reads(readers_, 0)});
+            ranges_.emplace(t.low, Range{t.high, 0, {stamp}, {}, {}});
             return;
         }
         std::uint64_t at = t.low;
         while (at < t.high) {
             if (it == ranges_.end() || it->first > at) {
                 const std::uint64_t end = it == ranges_.end() ? t.high : std::min(t.high, it->first);
-                it = ranges_.emplace_hint(it, at, Range{end, 0, Reads(readers_, 0)});
+                it = ranges_.emplace_hint(it, at, Range{end, 0, {}, {}, {}});
             }
-            it->second.read[reader] = stamp;
-            at = it->second.high;
+            Range& range = it->second;
+            if (!t.write) {
+                add(range.read, stamp);
+            } else if (joins(t, range)) {
+                add(range.written, stamp);
+            } else {
+                range.before = range.written;
+                for (const Stamp s : range.read) range.before.push_back(s);
+                range.read.clear();
+                range.written = {stamp};
+                range.group = t.group;
+            }
+            at = range.high;
             ++it;
         }
     }
 
 private:
-    using Reads = boost::container::small_vector<Stamp, kEngines>;  // by reader
+    using Stamps = boost::container::small_vector<Stamp, 4>;  // one an agent
     struct Range {
         std::uint64_t high;
-        Stamp written;
-        Reads read;
+        std::uint32_t group;
+        Stamps written, read, before;
     };
+    static bool joins(const Touch& t, const Range& range) { return t.write && t.group != 0 && t.group == range.group && range.read.empty(); }
+    /// An agent's later access stands for its earlier ones.
+    void add(Stamps& stamps, Stamp stamp) const {
+        const std::size_t me = agent((*stream_)[stamp - 1]);
+        for (Stamp& s : stamps)
+            if (agent((*stream_)[s - 1]) == me) {
+                s = stamp;
+                return;
+            }
+        stamps.push_back(stamp);
+    }
     std::map<std::uint64_t, Range>::const_iterator first(std::uint64_t low) const {
         auto it = ranges_.upper_bound(low);
         return it == ranges_.begin() ? it : std::prev(it);
@@ -75,11 +105,9 @@ private:
         it->second.high = at;
         ranges_.emplace(at, tail);
     }
-    const std::size_t readers_;
+    const std::vector<Item>* stream_;
     std::map<std::uint64_t, Range> ranges_;
 };
-
-std::size_t agent(const Item& item) { return simkernel::agent_of(item.core, item.engine); }
 
 /// For each descriptor the descriptors that it awaits, one an agent at most: those that order conflicting accesses and that neither its engine's
 /// order nor another wait implies.
@@ -90,8 +118,8 @@ public:
         agents_ = cores_ * kEngines;
         done_.resize(stream.size() * agents_);
         last_.resize(agents_);
-        for (std::size_t core = 0; core < cores_; ++core) local_.push_back({Memory(kEngines), Memory(kEngines)});
-        hbm_.emplace_back(agents_);
+        for (std::size_t core = 0; core < cores_; ++core) local_.push_back({Memory(stream), Memory(stream)});
+        hbm_.emplace_back(stream);
         for (std::size_t i = 0; i < stream.size(); ++i) visit(i);
     }
 
@@ -124,8 +152,7 @@ private:
             for (std::size_t a = 0; a < agents_; ++a) known[a] = std::max(known[a], done(s)[a]);
         known[me] = stamp;
         last_[me] = stamp;
-        for (const Touch& t : item.touches)
-            memory(item, t).record(t, t.space == Touch::Space::hbm ? me : static_cast<std::size_t>(item.engine), stamp);
+        for (const Touch& t : item.touches) memory(item, t).record(t, stamp);
     }
 
     const std::vector<Item>& stream_;
