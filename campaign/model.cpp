@@ -27,9 +27,7 @@ workloads::CompileOptions compile_options(const LoadedModel& model, const ModelR
     workloads::CompileOptions options;
     options.chip = chip;
     options.precision = precision;
-    if (request.cores < 1 || request.cores > static_cast<std::uint64_t>(chip.cores))
-        throw Error(ErrorKind::usage, fmt::format("--cores {}: {} has {}; allowed: 1 to {}", request.cores, chip.name, chip.cores, chip.cores));
-    options.cores = request.cores;
+    options.cores = request.cores == 0 ? static_cast<std::uint32_t>(chip.cores) : request.cores;
     for (const std::string& assignment : request.dims) {
         const std::size_t equals = assignment.find('=');
         std::int64_t value = 0;

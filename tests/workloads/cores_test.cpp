@@ -5,6 +5,7 @@
 
 #include "model_builder.hpp"
 #include "run_program.hpp"
+#include "support/error.hpp"
 
 namespace assay::workloads::testing {
 namespace {
@@ -128,6 +129,30 @@ TEST(Cores, IntegerLayersAndReusedMemory) {
         if (cores == 1) first = run.tensors;
         EXPECT_EQ(run.tensors.at("z"), first.at("z")) << cores;
     }
+}
+
+TEST(Cores, MoreThanTheChipHasOrCanSynchroniseAreRefused) {
+    ModelBuilder m;
+    m.input("x", {4}).output("y");
+    m.node("Relu", {"x"}, {"y"});
+    CompileOptions options;
+    options.chip = preset("aurum-dc");
+    const auto refusal = [&](std::uint32_t cores) {
+        options.cores = cores;
+        try {
+            (void)compile(m.model, {"model.onnx", ""}, options);
+        } catch (const Error& error) {
+            return std::string(error.what());
+        }
+        return std::string("accepted");
+    };
+    EXPECT_EQ(refusal(0), "cores = 0: 'aurum-dc' has 4; use 1 to 4");
+    EXPECT_EQ(refusal(5), "cores = 5: 'aurum-dc' has 4; use 1 to 4");
+    EXPECT_EQ(refusal(4), "accepted");
+    options.chip.cores = 6;
+    options.chip.semaphores = 8;
+    EXPECT_EQ(refusal(5), "cores = 5: they need 10 shared semaphores, 'aurum-dc' has 8; use --cores 4 or --set semaphores=10");
+    EXPECT_EQ(refusal(4), "accepted");
 }
 
 TEST(Cores, ALayerTooSmallToShareStaysOnOneCore) {

@@ -33,6 +33,7 @@ public:
 
     void run(std::uint32_t core, const MatrixPart& part) {
         l_.emitter.set_core(core);
+        core_ = core;
         part_ = part;
         place_buffers();
         std::int64_t unit = 0;
@@ -49,12 +50,23 @@ public:
                                  std::min(p_.tile_batch, s_.batch - n),
                                  std::min(p_.tile_rows, w.out[0] - y),
                                  std::min(p_.tile_cols, w.out[1] - x)};
-                        for (std::int64_t b = part_.blocks.begin; b < part_.blocks.end; ++b) emit_block(static_cast<std::size_t>(b));
+                        emit_blocks();
                     }
         }
     }
 
 private:
+    /// Each core starts with another block, so that cores with the same blocks ask for different columns of memory: a block's lie in some of the
+    /// HBM's channels.
+    void emit_blocks() {
+        const std::int64_t count = part_.blocks.count();
+        for (std::int64_t i = 0; i < count; ++i) {
+            first_ = i == 0;
+            last_ = i + 1 == count;
+            emit_block(static_cast<std::size_t>(part_.blocks.begin + (i + core_) % count));
+        }
+    }
+
     void place_params() {
         if (drain_.params.empty()) return;
         std::vector<std::byte> image;
@@ -376,7 +388,7 @@ private:
         }
         load_extras(block, streams);
         ASSAY_CHECK(!p_.whole_output || part_.blocks.count() == static_cast<std::int64_t>(p_.blocks.size()), "a core with a part of the outputs stores them by block");
-        if (!p_.whole_output || b == 0) out_.advance();
+        if (!p_.whole_output || first_) out_.advance();
         const std::int64_t held = p_.whole_output ? s_.outputs : block.count, at = p_.whole_output ? block.first : 0;
         VectorShape shape;
         shape.count = {static_cast<std::uint32_t>(columns), static_cast<std::uint32_t>(tile_.m()), 1, 1, 1};
@@ -385,7 +397,7 @@ private:
                           {size, static_cast<std::int32_t>(held) * size, 0, 0, 0}};
         l_.emitter.at(Stage::drain, step_);
         emit_plan(l_.emitter, drain_.plan, shape, streams, out, temp_);
-        if (p_.whole_output && b + 1 < p_.blocks.size()) return;
+        if (p_.whole_output && !last_) return;
         l_.emitter.at(Stage::store, step_);
         const auto& t = s_.out_strides;
         const std::int64_t first = p_.whole_output ? 0 : block.first, pixel = held * size;
@@ -402,6 +414,8 @@ private:
 
     Lowering& l_;
     MatrixPart part_;
+    std::int64_t core_ = 0;
+    bool first_ = true, last_ = true;  ///< block of a tile on this core
     const MatrixSpec& s_;
     const MatrixPlan& p_;
     const Drain& drain_;
