@@ -5,6 +5,8 @@
 namespace assay::workloads {
 namespace {
 
+constexpr std::int64_t kMostTiles = 4;  // of a core that are cut for it: one is loaded while another is computed and a third is stored
+
 std::int64_t parts_of(std::int64_t all, std::int64_t one) { return (all + one - 1) / one; }
 
 /// Tiles of about equal size, at least `count` of them where the image has so many pixels.
@@ -68,23 +70,24 @@ std::vector<MatrixPart> split_matrix(const Lowering& l, const MatrixSpec& spec, 
     MatrixPlan best = plan;
     std::int64_t best_rows = 1, best_columns = 1;
     double least = cycles_of(l, spec, drain, plan, 1, 1);
-    for (std::int64_t rows = 1; rows <= l.options.cores; ++rows)
-        for (std::int64_t columns = 1; rows * columns <= l.options.cores && columns <= blocks; ++columns) {
-            if (rows * columns == 1) continue;
-            MatrixPlan candidate = plan;
-            cut_tiles(spec, candidate, rows);
-            if (tile_count(spec, candidate) < rows) continue;
-            if (columns > 1 && candidate.whole_output) {  // no core has all outputs of a tile
-                candidate.whole_output = false;
-                resize_buffers(spec, candidate);
-            }
-            const double cycles = cycles_of(l, spec, drain, candidate, rows, columns);
-            if (cycles >= least) continue;
-            least = cycles;
-            best = candidate;
-            best_rows = rows;
-            best_columns = columns;
+    const auto consider = [&](std::int64_t rows, std::int64_t columns, std::int64_t tiles) {
+        MatrixPlan candidate = plan;
+        cut_tiles(spec, candidate, rows * tiles);
+        if (tile_count(spec, candidate) < rows * tiles) return;
+        if (columns > 1 && candidate.whole_output) {  // no core has all outputs of a tile
+            candidate.whole_output = false;
+            resize_buffers(spec, candidate);
         }
+        const double cycles = cycles_of(l, spec, drain, candidate, rows, columns);
+        if (cycles >= least) return;
+        least = cycles;
+        best = candidate;
+        best_rows = rows;
+        best_columns = columns;
+    };
+    for (std::int64_t rows = 1; rows <= l.options.cores; ++rows)
+        for (std::int64_t columns = 1; rows * columns <= l.options.cores && columns <= blocks; ++columns)
+            for (std::int64_t tiles = 1; rows * columns > 1 && tiles <= kMostTiles; tiles *= 2) consider(rows, columns, tiles);
     plan = best;
     std::vector<MatrixPart> parts;
     for (std::int64_t row = 0; row < best_rows; ++row)
