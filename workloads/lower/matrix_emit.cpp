@@ -25,8 +25,8 @@ struct Tile {
 
 class MatrixEmitter {
 public:
-    MatrixEmitter(Lowering& l, const MatrixSpec& spec, const MatrixPlan& plan, const Drain& drain)
-        : l_(l), s_(spec), p_(plan), drain_(drain) {
+    MatrixEmitter(Lowering& l, const MatrixSpec& spec, const MatrixPlan& plan, const Drain& drain, bool several)
+        : l_(l), several_(several), s_(spec), p_(plan), drain_(drain) {
         if (s_.weights) packed_ = pack_weights(l, s_, p_);
         place_params();
     }
@@ -229,10 +229,22 @@ private:
         if (key != weight_key_) {
             weight_key_ = key;
             l_.emitter.at(Stage::load, step_, weights_.advance());
-            emit_load(l_.emitter, packed_.addr + static_cast<std::uint64_t>(from), weights_.addr(), 1, {{bytes, 1, 1}});
+            load_weights(from, bytes);
         }
         weights_.use(step_);
         return weights_.addr() + static_cast<std::uint32_t>(result);
+    }
+
+    /// Each core begins a bank of the HBM further into its weights: blocks often lie a multiple of all banks apart, and cores that read theirs side by
+    /// side would close each other's rows with every burst.
+    void load_weights(std::int64_t from, std::int64_t bytes) {
+        const std::int64_t skip = core_ * l_.chip.hbm_channels * l_.chip.hbm_row_bytes;
+        const auto piece = [&](std::int64_t at, std::int64_t length) {
+            emit_load(l_.emitter, packed_.addr + static_cast<std::uint64_t>(from + at), weights_.addr() + static_cast<std::uint32_t>(at), 1, {{length, 1, 1}});
+        };
+        if (skip == 0 || bytes < 2 * skip) return piece(0, bytes);
+        piece(skip, bytes - skip);
+        piece(0, skip);
     }
 
     std::uint32_t ensure_dynamic(std::size_t b, std::int64_t slab, int plane) {
@@ -263,6 +275,11 @@ private:
         const Block& block = p_.blocks[b];
         acc_.advance();
         bool chained = false;
+        if (several_ && step_ == 0 && !s_.dynamic && p_.weight_mode != WeightMode::piece) {
+            // The first image waits for other cores; what waits for nobody goes before it in the queue.
+            (void)ensure_weights(b, 0, p_.passes[0].second, 0, 0);
+            if (!drain_.params.empty()) (void)ensure_params(b);
+        }
         if (p_.single_segment()) {
             ensure_image(block, 0);
             for (const auto& [plane, weight_plane] : p_.passes) {
@@ -413,6 +430,7 @@ private:
     std::size_t last_block() const { return static_cast<std::size_t>(part_.blocks.end - 1); }
 
     Lowering& l_;
+    const bool several_;  ///< cores have a part
     MatrixPart part_;
     std::int64_t core_ = 0;
     bool first_ = true, last_ = true;  ///< block of a tile on this core
@@ -435,7 +453,7 @@ private:
 }  // namespace
 
 void emit_matrix_tiles(Lowering& lowering, const MatrixSpec& spec, const MatrixPlan& plan, const Drain& drain, const std::vector<MatrixPart>& parts) {
-    MatrixEmitter emitter(lowering, spec, plan, drain);
+    MatrixEmitter emitter(lowering, spec, plan, drain, parts.size() > 1);
     if (parts.size() > 1) lowering.emitter.begin_disjoint_stores();
     for (std::uint32_t core = 0; core < parts.size(); ++core) emitter.run(core, parts[core]);
     lowering.emitter.end_disjoint_stores();
