@@ -27,6 +27,7 @@ workloads::CompileOptions compile_options(const LoadedModel& model, const ModelR
     workloads::CompileOptions options;
     options.chip = chip;
     options.precision = precision;
+    options.cores = request.cores == 0 ? static_cast<std::uint32_t>(chip.cores) : request.cores;
     for (const std::string& assignment : request.dims) {
         const std::size_t equals = assignment.find('=');
         std::int64_t value = 0;

@@ -22,6 +22,7 @@ struct ModelRequest {
     std::vector<std::string> inputs;   ///< as for load_data_set; empty: random by seed
     std::vector<std::string> dims;     ///< "name=value"
     std::uint64_t seed = 0;
+    std::uint32_t cores = 0;           ///< that the program may use; 0: all of the chip
     bool need_data = true;             ///< false: inputs are optional and none are made
 };
 

@@ -41,11 +41,13 @@ std::string output_rows(const SessionReport& r) {
 
 std::string engine_rows(const SessionReport& r) {
     std::string rows;
-    for (const simkernel::Engine engine : simkernel::kAllEngine) {
-        const switchover::EngineCounters& c = r.run.counters[static_cast<std::size_t>(engine)];
-        rows += fmt::format("<tr><td>{}</td>", simkernel::name_of(engine));
-        for (const std::uint64_t value : c) rows += fmt::format("<td class=n>{}</td>", value);
-        rows += "</tr>\n";
+    for (std::size_t core = 0; core < r.run.core_counters.size(); ++core) {
+        const std::string of_core = r.run.core_counters.size() > 1 ? fmt::format("core {} ", core) : "";
+        for (const simkernel::Engine engine : simkernel::kAllEngine) {
+            rows += fmt::format("<tr><td>{}{}</td>", of_core, simkernel::name_of(engine));
+            for (const std::uint64_t value : r.run.core_counters[core][static_cast<std::size_t>(engine)]) rows += fmt::format("<td class=n>{}</td>", value);
+            rows += "</tr>\n";
+        }
     }
     return rows;
 }

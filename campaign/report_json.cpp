@@ -35,14 +35,20 @@ json tensor_json(const golden::TensorVerdict& t) {
     return out;
 }
 
-json counters_json(const SessionReport& report) {
+json counters_json(const switchover::CoreCounters& all) {
     json counters = json::object();
     for (const simkernel::Engine engine : simkernel::kAllEngine) {
         json& mine = counters[std::string(simkernel::name_of(engine))];
         for (std::size_t c = 0; c < simkernel::kCounterCount; ++c)
-            mine[std::string(simkernel::kCounterNames[c])] = report.run.counters[static_cast<std::size_t>(engine)][c];
+            mine[std::string(simkernel::kCounterNames[c])] = all[static_cast<std::size_t>(engine)][c];
     }
     return counters;
+}
+
+json core_counters_json(const SessionReport& report) {
+    json cores = json::array();
+    for (const switchover::CoreCounters& core : report.run.core_counters) cores.push_back(counters_json(core));
+    return cores;
 }
 
 json fallback_json(const simkernel::Program& program) {
@@ -112,7 +118,8 @@ std::string to_json(const SessionReport& r) {
              {"host_share", simkernel::host_share(r.program)},
              {"findings", findings},
              {"corrupt_constants", corrupt},
-             {"counters", counters_json(r)},
+             {"counters", counters_json(r.run.counters)},
+             {"core_counters", core_counters_json(r)},
              {"warnings", r.judgement.warnings},
              {"artifacts", r.artifacts}};
     out["first_failing"] = r.first_failing_layer.empty() ? json(nullptr) : json(r.first_failing_layer);

@@ -17,6 +17,7 @@ void ModelOptions::add_to(CLI::App& command) {
     command.add_option("--seed", request.seed, "Seed of everything random")->capture_default_str();
     command.add_option("--chip", chip, "Chip preset or .toml file")->capture_default_str();
     command.add_option("--set", set, "Override a chip parameter: key=value (repeatable; 'assay chip show' lists them)");
+    command.add_option("--cores", request.cores, "Cores of the chip that the program is dealt out to, 0: all; bits do not depend on it")->capture_default_str();
     command.add_option("--precision", precision, "fp32 matrix work: native (three-way bf16 split, fp32-grade) or bf16 (rounded once)")
         ->check(CLI::IsMember({"native", "bf16"}))
         ->capture_default_str();

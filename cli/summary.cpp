@@ -49,11 +49,14 @@ std::string layer_table(const campaign::SessionReport& r) {
 
 std::string engine_table(const campaign::SessionReport& r) {
     Table table({"engine", "busy %", "wait sem %", "wait mem %", "idle %", "descriptors", "work"}, {false, true, true, true, true, true, true});
-    for (const simkernel::Engine engine : simkernel::kAllEngine) {
-        const auto& c = r.run.counters[static_cast<std::size_t>(engine)];
-        if (c[4] == 0) continue;
-        table.add({std::string(simkernel::name_of(engine)), percent(c[0], r.run.cycles), percent(c[1], r.run.cycles), percent(c[2], r.run.cycles),
-                   percent(c[3], r.run.cycles), std::to_string(c[4]), std::to_string(c[5])});
+    for (std::size_t core = 0; core < r.run.core_counters.size(); ++core) {
+        for (const simkernel::Engine engine : simkernel::kAllEngine) {
+            const auto& c = r.run.core_counters[core][static_cast<std::size_t>(engine)];
+            if (c[4] == 0) continue;
+            const std::string of_core = r.run.core_counters.size() > 1 ? fmt::format("core {} ", core) : "";
+            table.add({of_core + std::string(simkernel::name_of(engine)), percent(c[0], r.run.cycles), percent(c[1], r.run.cycles), percent(c[2], r.run.cycles),
+                       percent(c[3], r.run.cycles), std::to_string(c[4]), std::to_string(c[5])});
+        }
     }
     return table.text();
 }

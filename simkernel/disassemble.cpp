@@ -91,7 +91,8 @@ std::string disassemble(std::uint32_t index, const DescriptorWords& words) {
     const std::uint32_t code = words[0] & 0xFF;
     std::string body;
     switch (static_cast<Opcode>(code)) {
-        case Opcode::nop: break;
+        case Opcode::nop:
+        case Opcode::sync: break;
         case Opcode::load: body = Describe{}(decode_load_fields(words)); break;
         case Opcode::fill: body = Describe{}(decode_fill_fields(words)); break;
         case Opcode::store: body = Describe{}(decode_store_fields(words)); break;
@@ -101,9 +102,11 @@ std::string disassemble(std::uint32_t index, const DescriptorWords& words) {
     }
     const CommonFields common = decode_common_fields(words);
     std::string text = fmt::format("{:6} {:<6} {}", index, name_of(static_cast<Opcode>(code)), body);
+    if (common.core) text = fmt::format("{:6} c{} {:<6} {}", index, common.core, name_of(static_cast<Opcode>(code)), body);
+    const auto semaphore = [](std::uint32_t shared, std::uint32_t number) { return fmt::format("{}{}", shared ? "S" : "s", number); };
     for (std::size_t w = 0; w < 4; ++w)
-        if (common.wait_value[w]) text += fmt::format(" wait s{}>={}", common.wait_sem[w], common.wait_value[w]);
-    if (common.signal_add) text += fmt::format(" signal s{}+{}", common.signal_sem, common.signal_add);
+        if (common.wait_value[w]) text += fmt::format(" wait {}>={}", semaphore(common.wait_shared[w], common.wait_sem[w]), common.wait_value[w]);
+    if (common.signal_add) text += fmt::format(" signal {}+{}", semaphore(common.signal_shared, common.signal_sem), common.signal_add);
     return text;
 }
 

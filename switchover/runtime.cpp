@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "simkernel/exec/core_streams.hpp"
 #include "simkernel/exec/legality.hpp"
 
 #include "support/error.hpp"
@@ -124,8 +125,14 @@ Result<std::uint64_t> Runtime::read64(std::uint32_t lo_offset) {
     return std::uint64_t{lo.value()} | std::uint64_t{hi.value()} << 32;
 }
 
+Status Runtime::write64(std::uint32_t lo_offset, std::uint64_t value) {
+    ASSAY_TRY(target_.write_register(lo_offset, static_cast<std::uint32_t>(value)));
+    return target_.write_register(lo_offset + 4, static_cast<std::uint32_t>(value >> 32));
+}
+
 struct Runtime::Job {
     const Program& program;
+    const CoreStreams& streams;
     const std::map<std::string, Tensor>& inputs;
     const RunOptions& options;
     Layout at;
@@ -163,30 +170,50 @@ Status Runtime::load(const Job& job) {
         if (found != job.inputs.end() && found->second != bound.value)
             throw Error(ErrorKind::bad_input, fmt::format("input '{}': the program was compiled for another value of it; compile the model with this input", bound.name));
     }
-    ASSAY_TRY(write(job.at.descriptors, std::as_bytes(std::span(program.descriptors))));
-    if (job.options.trace) ASSAY_TRY(write(job.at.trace, std::vector<std::byte>(program.descriptors.size() * kTraceRecordBytes)));
-    const auto pair = [&](std::uint32_t lo, DeviceAddr value) -> Status {
-        ASSAY_TRY(target_.write_register(lo, static_cast<std::uint32_t>(value.value)));
-        return target_.write_register(lo + 4, static_cast<std::uint32_t>(value.value >> 32));
-    };
-    ASSAY_TRY(target_.write_register(reg::core_select, 0));
-    ASSAY_TRY(pair(reg::program_lo, job.at.descriptors));
-    ASSAY_TRY(target_.write_register(reg::program_count, static_cast<std::uint32_t>(program.descriptors.size())));
-    ASSAY_TRY(pair(reg::completion_lo, job.at.completion));
-    ASSAY_TRY(pair(reg::trace_lo, job.at.trace));
-    return target_.write_register(reg::trace_enable, job.options.trace ? 1 : 0);
+    return load_descriptors(job);
 }
 
-/// Descriptors [first, last) as one job. Semaphores keep their values from the job before (register program_start), and a job that stops at
-/// `stop_after` has drained its engines: the jobs of a program together are its stream.
+/// Each core's descriptors, and the registers that say where they are.
+Status Runtime::load_descriptors(const Job& job) {
+    for (std::uint32_t core = job.streams.cores(); core-- > 0;) {  // core 0 last: it stays selected
+        const std::vector<std::uint32_t>& stream = job.streams.of(core);
+        std::vector<DescriptorWords> own;
+        for (const std::uint32_t index : stream) own.push_back(job.program.descriptors[index]);
+        ASSAY_TRY(write(job.at.descriptors[core], std::as_bytes(std::span(own))));
+        if (job.options.trace) ASSAY_TRY(write(job.at.trace[core], std::vector<std::byte>(own.size() * kTraceRecordBytes)));
+        ASSAY_TRY(target_.write_register(reg::core_select, core));
+        ASSAY_TRY(write64(reg::program_lo, job.at.descriptors[core].value));
+        ASSAY_TRY(target_.write_register(reg::program_count, static_cast<std::uint32_t>(own.size())));
+        ASSAY_TRY(write64(reg::completion_lo, job.at.completion.value));
+        ASSAY_TRY(write64(reg::trace_lo, job.at.trace[core].value));
+        ASSAY_TRY(target_.write_register(reg::trace_enable, job.options.trace ? 1 : 0));
+    }
+    if (job.streams.cores() == 1) return Done{};
+    const std::uint64_t all = UINT64_MAX >> (64 - job.streams.cores());
+    return write64(reg::job_cores_lo, all);
+}
+
+/// Descriptors [first, last) as one job on every core of the program. Semaphores keep their values from the job before (register program_start,
+/// and the doorbell's value for shared ones), and a job that stops at `stop_after` has drained its engines: the jobs of a program together are
+/// its stream.
 Status Runtime::run_job(Job& job, std::uint32_t first, std::uint32_t last) {
-    const std::uint32_t count = static_cast<std::uint32_t>(job.program.descriptors.size());
+    const std::uint32_t cores = job.streams.cores();
     ASSAY_TRY(write(job.at.completion, std::vector<std::byte>(kCompletionRecordBytes)));
     ASSAY_TRY(target_.fence());
-    ASSAY_TRY(target_.write_register(reg::program_start, first));
-    ASSAY_TRY(target_.write_register(reg::stop_after, last == count ? UINT32_MAX : last - 1));
+    for (std::uint32_t core = cores; core-- > 0;) {
+        const auto count = static_cast<std::uint32_t>(job.streams.of(core).size());
+        const std::uint32_t begin = job.streams.before(core, first), end = job.streams.before(core, last);
+        if (cores > 1) {
+            ASSAY_TRY(target_.write_register(reg::core_select, core));
+            // No value of stop_after stops a program before its first descriptor.
+            ASSAY_TRY(target_.write_register(reg::program_count, end == 0 ? 0 : count));
+        }
+        ASSAY_TRY(target_.write_register(reg::program_start, begin));
+        ASSAY_TRY(target_.write_register(reg::stop_after, end == count || end == 0 ? UINT32_MAX : end - 1));
+    }
     const auto began = std::chrono::steady_clock::now();
-    ASSAY_TRY(target_.write_register(reg::doorbell, 1));
+    if (cores == 1) ASSAY_TRY(target_.write_register(reg::doorbell, 1));
+    else ASSAY_TRY(target_.write_register(reg::job_doorbell, first == 0 ? 0 : 1));
     const Result<std::uint32_t> sequence = target_.read_register(reg::last_sequence);
     if (!sequence.ok()) return sequence.error();
     const std::uint64_t deadline = job.options.deadline_cycles ? job.options.deadline_cycles : 100'000'000 + 1'000'000 * std::uint64_t{last - first};
@@ -195,29 +222,49 @@ Status Runtime::run_job(Job& job, std::uint32_t first, std::uint32_t last) {
     if (!waited.ok()) return waited.error();
     std::array<std::uint32_t, kCompletionRecordBytes / 4> words{};
     ASSAY_TRY(read(job.at.completion, std::as_writable_bytes(std::span(words))));
-    job.result.completion = decode_completion_record(words);
-    if (job.options.trace) {
-        std::vector<std::array<std::uint32_t, kTraceRecordBytes / 4>> records(last - first);
-        ASSAY_TRY(read(DeviceAddr{job.at.trace.value + first * std::uint64_t{kTraceRecordBytes}}, std::as_writable_bytes(std::span(records))));
-        for (std::uint32_t i = 0; i < records.size(); ++i) {
-            TraceRecord record = decode_trace_record(records[i]);
-            if (record.end == 0) continue;
-            for (std::uint64_t* time : {&record.start, &record.end, &record.queued}) *time += job.result.cycles;
-            job.result.trace.push_back({first + i, record});
-        }
+    CompletionRecord& completion = job.result.completion;
+    completion = decode_completion_record(words);
+    if (job.failed() && completion.core < cores) {
+        const std::vector<std::uint32_t>& own = job.streams.of(completion.core);
+        if (completion.descriptor < own.size()) completion.descriptor = own[completion.descriptor];
     }
-    job.result.cycles += std::uint64_t{job.result.completion.cycles} | std::uint64_t{job.result.completion.cycles_hi} << 32;
-    return add_counters(job.result);
+    if (job.options.trace) {
+        const auto old = static_cast<std::ptrdiff_t>(job.result.trace.size());
+        for (std::uint32_t core = 0; core < cores; ++core)
+            ASSAY_TRY(collect_trace(job, core, job.streams.before(core, first), job.streams.before(core, last)));
+        std::sort(job.result.trace.begin() + old, job.result.trace.end(),
+                  [](const TraceEvent& a, const TraceEvent& b) { return a.descriptor < b.descriptor; });
+    }
+    job.result.cycles += std::uint64_t{completion.cycles} | std::uint64_t{completion.cycles_hi} << 32;
+    return add_counters(job.result, cores);
 }
 
-Status Runtime::add_counters(RunResult& result) {
-    for (const Engine engine : kAllEngine)
-        for (std::uint32_t c = 0; c < kCounterCount; ++c) {
-            const std::uint32_t offset = reg::counters + static_cast<std::uint32_t>(engine) * reg::counters_engine_stride + 8 * c;
-            const Result<std::uint64_t> value = read64(offset);
-            if (!value.ok()) return value.error();
-            result.counters[static_cast<std::size_t>(engine)][c] += value.value();
-        }
+/// Records of a core's own descriptors [first, last).
+Status Runtime::collect_trace(Job& job, std::uint32_t core, std::uint32_t first, std::uint32_t last) {
+    std::vector<std::array<std::uint32_t, kTraceRecordBytes / 4>> records(last - first);
+    ASSAY_TRY(read(DeviceAddr{job.at.trace[core].value + first * std::uint64_t{kTraceRecordBytes}}, std::as_writable_bytes(std::span(records))));
+    for (std::uint32_t i = 0; i < records.size(); ++i) {
+        TraceRecord record = decode_trace_record(records[i]);
+        if (record.end == 0) continue;
+        for (std::uint64_t* time : {&record.start, &record.end, &record.queued}) *time += job.result.cycles;
+        job.result.trace.push_back({job.streams.of(core)[first + i], record});
+    }
+    return Done{};
+}
+
+Status Runtime::add_counters(RunResult& result, std::uint32_t cores) {
+    result.core_counters.resize(cores);
+    for (std::uint32_t core = cores; core-- > 0;) {
+        if (cores > 1) ASSAY_TRY(target_.write_register(reg::core_select, core));
+        for (const Engine engine : kAllEngine)
+            for (std::uint32_t c = 0; c < kCounterCount; ++c) {
+                const std::uint32_t offset = reg::counters + static_cast<std::uint32_t>(engine) * reg::counters_engine_stride + 8 * c;
+                const Result<std::uint64_t> value = read64(offset);
+                if (!value.ok()) return value.error();
+                result.core_counters[core][static_cast<std::size_t>(engine)][c] += value.value();
+                result.counters[static_cast<std::size_t>(engine)][c] += value.value();
+            }
+    }
     return Done{};
 }
 
@@ -329,10 +376,18 @@ Result<RunResult> Runtime::run(const Program& original, const std::map<std::stri
     Program program = original;
     plan.apply_to_constants(program);
 
+    const CoreStreams streams(program.descriptors);
     Layout at;
-    at.descriptors = DeviceAddr{align(program.hbm_bytes)};
-    at.trace = DeviceAddr{align(at.descriptors.value + program.descriptors.size() * kDescriptorBytes)};
-    at.completion = DeviceAddr{align(at.trace.value + (options.trace ? program.descriptors.size() * kTraceRecordBytes : 0))};
+    std::uint64_t next_free = align(program.hbm_bytes);
+    const auto place = [&](std::uint64_t bytes) {
+        const DeviceAddr addr{next_free};
+        next_free = align(next_free + bytes);
+        return addr;
+    };
+    for (std::uint32_t core = 0; core < streams.cores(); ++core) at.descriptors.push_back(place(streams.of(core).size() * kDescriptorBytes));
+    for (std::uint32_t core = 0; core < streams.cores(); ++core)
+        at.trace.push_back(place(options.trace ? streams.of(core).size() * kTraceRecordBytes : 0));
+    at.completion = DeviceAddr{next_free};
 
     const auto fact = capabilities.find("hbm_bytes");
     if (fact != capabilities.end() && at.completion.value + kAlign > static_cast<std::uint64_t>(std::get<std::int64_t>(fact->second)))
@@ -350,9 +405,11 @@ Result<RunResult> Runtime::run(const Program& original, const std::map<std::stri
         sanitizer = std::make_unique<Sanitizer>(*chip, &plan);
     }
     JobHooks* hooks = sanitizer ? static_cast<JobHooks*>(sanitizer.get()) : &plan;
+    StreamHooks in_stream_order(streams, *hooks);
+    if (streams.cores() > 1) hooks = &in_stream_order;
     const HookGuard unhook{target_, watched};
     if (watched) ASSAY_TRY(target_.set_hooks(hooks));
-    Job job{program, inputs, options, at, sanitizer.get(), result, {}};
+    Job job{program, streams, inputs, options, at, sanitizer.get(), result, {}};
     // A program of host steps only has no job, and is done when they are.
     result.completion.status = static_cast<std::uint32_t>(JobStatus::done);
     ASSAY_TRY(load(job));

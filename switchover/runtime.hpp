@@ -42,6 +42,7 @@ struct CorruptConstant {
 };
 
 using EngineCounters = std::array<std::uint64_t, simkernel::kCounterCount>;
+using CoreCounters = std::array<EngineCounters, simkernel::kAllEngine.size()>;
 
 struct RunResult {
     simkernel::CompletionRecord completion;
@@ -53,7 +54,8 @@ struct RunResult {
     std::vector<CorruptConstant> corrupt;           ///< constants that the device does not hold as the program has them
     std::vector<std::uint64_t> layer_cycles;        ///< by layer; they sum to `cycles` (empty without trace)
     std::vector<TraceEvent> trace;
-    std::array<EngineCounters, simkernel::kAllEngine.size()> counters{};
+    CoreCounters counters{};                        ///< over all cores of the program
+    std::vector<CoreCounters> core_counters;         ///< by core that the program runs on
     std::vector<simkernel::Finding> findings;       ///< of the sanitizer
     std::string post_mortem;
 };
@@ -63,20 +65,25 @@ public:
     explicit Runtime(Target& target) : target_(target) {}
 
     /// Checks that the program fits the chip, runs it once and reads every tensor back. A job that failed on the chip is a result, not an
-    /// error: see completion. A program with host steps runs as several jobs, the steps between them. Throws Error(bad_input) for inputs that
+    /// error: see completion, whose descriptor counts in the program's stream. A program with host steps runs as several jobs, the steps between
+    /// them; a job runs on every core that the program names. Throws Error(bad_input) for inputs that
     /// do not fit and for an illegal program.
     Result<RunResult> run(const simkernel::Program& program, const std::map<std::string, Tensor>& inputs, const RunOptions& options);
 
 private:
     struct Layout {
-        DeviceAddr descriptors, trace, completion;
+        std::vector<DeviceAddr> descriptors, trace;  ///< by core
+        DeviceAddr completion;
     };
     struct Job;  ///< what one run shares between its jobs
     Status load(const Job& job);
+    Status load_descriptors(const Job& job);
     Status run_job(Job& job, std::uint32_t first, std::uint32_t last);
     Status run_host_step(Job& job, const simkernel::HostStep& step);
     Status wait(std::uint32_t sequence, std::uint64_t deadline_cycles);
-    Status add_counters(RunResult& result);
+    Status collect_trace(Job& job, std::uint32_t core, std::uint32_t first, std::uint32_t last);
+    Status add_counters(RunResult& result, std::uint32_t cores);
+    Status write64(std::uint32_t lo_offset, std::uint64_t value);
     Status collect(Job& job);
     Status check_constants(const simkernel::Program& program, RunResult& result);
     Status write(DeviceAddr addr, std::span<const std::byte> bytes);
@@ -85,7 +92,7 @@ private:
     Target& target_;
 };
 
-/// Chrome/Perfetto JSON trace: one track an engine, one slice a descriptor, named by its layer.
+/// Chrome/Perfetto JSON trace: one track an engine (of each core), one slice a descriptor, named by its layer.
 void write_perfetto(const std::string& path, const simkernel::Program& program, const RunResult& result, double clock_mhz);
 
 }  // namespace assay::switchover

@@ -1,5 +1,6 @@
 #include "systemc/dma_unit.hpp"
 #include "systemc/mxu_unit.hpp"
+#include "systemc/sync_unit.hpp"
 #include "systemc/vpu_unit.hpp"
 
 namespace assay::chip {
@@ -10,7 +11,7 @@ std::unique_ptr<Unit> make_behavioural_unit(simkernel::Engine engine, EnginePort
         case simkernel::Engine::store: return std::make_unique<DmaUnit>(ports);
         case simkernel::Engine::matrix: return std::make_unique<MxuUnit>(ports);
         case simkernel::Engine::vector: return std::make_unique<VpuUnit>(ports);
-        case simkernel::Engine::collective: return nullptr;
+        case simkernel::Engine::collective: return std::make_unique<SyncUnit>(ports);
     }
     return nullptr;
 }

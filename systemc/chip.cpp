@@ -7,6 +7,7 @@
 #include "systemc/device_memory.hpp"
 #include "systemc/host_link.hpp"
 #include "systemc/host_port.hpp"
+#include "systemc/shared_semaphore_port.hpp"
 
 // libsystemc.so refers to sc_main. A program with a main of its own needs no other; one whose main the linker took from libsystemc must
 // define sc_main, and would otherwise do nothing and say so.
@@ -38,14 +39,17 @@ public:
           noc("noc", config, options.jitter || options.silicon_shaped, options.seed),
           device_memory(hbm.memory(), host_memory),
           values(config, options.lag_values && options.units.empty()),
+          shared_semaphores(static_cast<std::size_t>(config.semaphores), {static_cast<std::uint64_t>(config.noc_latency_cycles)}),
           cores(make_cores()),
-          registers(config, core_pointers(), {[this] { drop_traffic(); }, [this] { reset(); }}),
+          shared_semaphore_port("shared_semaphores", {static_cast<std::uint64_t>(config.spm_latency_cycles)}, shared_semaphores, [this] { return busy(); }),
+          registers(config, core_pointers(), shared_semaphores, {[this] { drop_traffic(); }, [this] { reset(); }}),
           host_port("host_port", config, registers, host_memory) {
         to_registers.bind(host_port.registers);
         to_memory.bind(host_port.memory);
         host_port.to_noc.bind(noc.from_host);
         noc.to_hbm.bind(hbm.from_noc);
         noc.to_host.bind(host_link.from_noc);
+        noc.to_shared_semaphores.bind(shared_semaphore_port.from_noc);
         for (auto& core : cores)
             core->processor().on_completion([this](Cycles at) {
                 registers.job_completed();
@@ -69,7 +73,9 @@ public:
     Noc noc;
     DeviceMemory device_memory;
     simkernel::ValueQueue values;
+    SemaphoreFile shared_semaphores;
     std::vector<std::unique_ptr<Core>> cores;
+    SharedSemaphorePort shared_semaphore_port;
     RegisterFile registers;
     HostPort host_port;
     Initiator initiator;
@@ -78,13 +84,17 @@ private:
     std::vector<std::unique_ptr<Core>> make_cores() {
         std::vector<std::unique_ptr<Core>> made;
         for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(config.cores); ++i)
-            made.push_back(std::make_unique<Core>(("core" + std::to_string(i)).c_str(), timeline, config, options, i, device_memory, values, noc));
+            made.push_back(std::make_unique<Core>(("core" + std::to_string(i)).c_str(), timeline, config, options, i, shared_semaphores,
+                                                  device_memory, values, noc));
         return made;
     }
     std::vector<Core*> core_pointers() const {
         std::vector<Core*> pointers;
         for (const auto& core : cores) pointers.push_back(core.get());
         return pointers;
+    }
+    bool busy() const {
+        return std::any_of(cores.begin(), cores.end(), [](const auto& core) { return core->processor().busy(); });
     }
     /// An idle chip precharges its banks and has nothing in flight, so a job's cycles do not depend on what ran before.
     void drop_traffic() {
@@ -96,6 +106,7 @@ private:
     /// Chip reset: traffic, jitter and the contents of HBM and SRAMs as after power-on.
     void reset() {
         drop_traffic();
+        shared_semaphores.clear();
         noc.reset();
         ++resets_;
         scramble();
@@ -113,6 +124,12 @@ private:
 };
 
 bool elaborated = false;
+
+/// Of an address among the shared semaphores.
+std::optional<std::uint64_t> shared_offset(simkernel::DeviceAddr addr) {
+    if (addr.value < simkernel::region::shared_semaphores || addr.value >= simkernel::region::host) return std::nullopt;
+    return addr.value - simkernel::region::shared_semaphores;
+}
 
 }  // namespace
 
@@ -185,6 +202,7 @@ bool Chip::backdoor_read(simkernel::DeviceAddr addr, std::span<std::byte> out) {
     if (impl_->top.options.silicon_shaped) return false;
     impl_->top.values.join();
     if (Core* core = impl_->core_of(addr.value)) return core->memory_port().read(addr.value, out, Timeline::now());
+    if (const auto offset = shared_offset(addr)) return impl_->top.shared_semaphores.read(*offset, out, Timeline::now());
     return impl_->top.device_memory.read(addr.value, out);
 }
 
@@ -192,6 +210,7 @@ bool Chip::backdoor_write(simkernel::DeviceAddr addr, std::span<const std::byte>
     if (impl_->top.options.silicon_shaped) return false;
     impl_->top.values.join();
     if (Core* core = impl_->core_of(addr.value)) return core->memory_port().write(addr.value, in);
+    if (const auto offset = shared_offset(addr)) return impl_->top.shared_semaphores.write(*offset, in);
     return impl_->top.device_memory.write(addr.value, in);
 }
 

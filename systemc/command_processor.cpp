@@ -27,6 +27,7 @@ void CommandProcessor::reset() {
     (void)values_.take_saturated(core_);
     cancel();
     state_ = State::idle;
+    group_.clear();
     request_ = {};
     fetched_.clear();
     head_.reset();
@@ -37,9 +38,21 @@ void CommandProcessor::reset() {
     wait_graph_.clear();
 }
 
-void CommandProcessor::start_job(const JobRequest& request, Cycles at) {
+void CommandProcessor::start_job(const Group& group, const std::vector<JobRequest>& requests, Cycles at) {
+    for (std::size_t i = 0; i < group.size(); ++i) group[i]->prepare(requests[i], group, at);
+    group.front()->watchdog_->start(at);
+    for (CommandProcessor* member : group) {
+        const JobRequest& request = member->request_;
+        if (request.program % simkernel::kDescriptorBytes != 0)
+            member->raise({ErrorCode::misaligned, kNoEngine, request.start, request.program}, at);
+        member->wake_at(at);
+    }
+}
+
+void CommandProcessor::prepare(const JobRequest& request, const Group& group, Cycles at) {
     ASSAY_CHECK(state_ == State::idle, "the register file ignores a doorbell while a job runs");
     request_ = request;
+    group_ = group;
     doorbell_ = next_dispatch_ = last_acknowledgement_ = at;
     ++last_sequence_;
     error_ = {};
@@ -53,11 +66,7 @@ void CommandProcessor::start_job(const JobRequest& request, Cycles at) {
     values_.join();
     values_.protect(core_, own_windows());
     for (EngineProcess* engine : engines_) engine->start_job();
-    watchdog_->start(at);
     state_ = State::dispatching;
-    if (request.program % simkernel::kDescriptorBytes != 0)
-        raise({ErrorCode::misaligned, kNoEngine, request.start, request.program}, at);
-    wake_at(at);
 }
 
 void CommandProcessor::step() {
@@ -65,7 +74,12 @@ void CommandProcessor::step() {
         case State::idle: return;
         case State::dispatching: dispatch(); return;
         case State::draining: drain(); return;
-        case State::completing: finish(); return;
+        case State::drained:
+            if (&lead() == this && all_drained()) complete();
+            return;
+        case State::completing:
+            if (&lead() == this) finish();
+            return;
     }
 }
 
@@ -132,26 +146,39 @@ bool CommandProcessor::decode_head() {
     return true;
 }
 
-/// Nothing to do until an engine moves; if none ever will, the job is deadlocked.
+/// Nothing to do until something of the job moves; if nothing ever will, the job is deadlocked.
 void CommandProcessor::rest() {
-    if (std::none_of(engines_.begin(), engines_.end(), [](const EngineProcess* engine) { return engine->due(); })) deadlock();
+    for (const CommandProcessor* member : group_) {
+        if (member != this && member->due()) return;
+        if (std::any_of(member->engines_.begin(), member->engines_.end(), [](const EngineProcess* engine) { return engine->due(); })) return;
+    }
+    deadlock();
 }
 
 void CommandProcessor::deadlock() {
-    wait_graph_.clear();
-    if (full_queue_) wait_graph_ = fmt::format("command processor: descriptor {} awaits room in the queue of {}\n", next_, name_of(*full_queue_));
+    const bool several = group_.size() > 1;
+    std::string graph;
     ErrorRecord error;
-    for (std::size_t e = 0; e < engines_.size(); ++e) {
-        const auto semaphore = engines_[e]->awaited_semaphore();
-        if (!semaphore) continue;
-        wait_graph_ += engines_[e]->describe(now()) + '\n';
-        if (error.code == ErrorCode::none)
-            error = {ErrorCode::deadlock, static_cast<std::uint32_t>(e), engines_[e]->current_index(), *semaphore};
+    for (const CommandProcessor* member : group_) {
+        const std::string who = several ? fmt::format("core {} ", member->core_) : "";
+        if (member->full_queue_)
+            graph += fmt::format("{}command processor: descriptor {} awaits room in the queue of {}\n", who, member->next_, name_of(*member->full_queue_));
+        for (std::size_t e = 0; e < member->engines_.size(); ++e) {
+            EngineProcess& engine = *member->engines_[e];
+            const auto semaphore = engine.awaited_semaphore();
+            if (!semaphore) continue;
+            graph += who + engine.describe(now()) + '\n';
+            if (error.code == ErrorCode::none)
+                error = {ErrorCode::deadlock, static_cast<std::uint32_t>(e), engine.current_index(), *semaphore, member->core_};
+        }
     }
     ASSAY_CHECK(error.code != ErrorCode::none, "engines at rest with work left wait for semaphores");
-    raise(error, now());
-    state_ = State::draining;
-    drain();
+    lead().wait_graph_ = std::move(graph);
+    fail(error, now());
+}
+
+bool CommandProcessor::all_drained() const {
+    return std::all_of(group_.begin(), group_.end(), [](const CommandProcessor* member) { return member->state_ == State::drained; });
 }
 
 void CommandProcessor::drain() {
@@ -163,9 +190,18 @@ void CommandProcessor::drain() {
         wake_at(last_acknowledgement_);
         return;
     }
-    drained_at_ = now();
-    (void)sticky_status();  // joins the values
+    state_ = State::drained;
+    if (!all_drained()) rest();
+    else if (&lead() == this) complete();
+    else lead().wake_at(now() + Cycles{1});  // this cycle's turn of a lower core is over
+}
+
+void CommandProcessor::complete() {
     watchdog_->stop();
+    for (CommandProcessor* member : group_) {
+        member->drained_at_ = now();
+        (void)member->sticky_status();  // joins the values
+    }
     write_completion();
 }
 
@@ -175,14 +211,16 @@ void CommandProcessor::write_completion() {
     if (!aligned) raise({ErrorCode::misaligned, kNoEngine, next_, request_.completion}, now());
     simkernel::CompletionRecord record;
     record.sequence = last_sequence_;
-    record.status = static_cast<std::uint32_t>(failing() ? JobStatus::failed : end_ < request_.count ? JobStatus::stopped : JobStatus::done);
+    const bool stopped = std::any_of(group_.begin(), group_.end(), [](const CommandProcessor* m) { return m->end_ < m->request_.count; });
+    record.status = static_cast<std::uint32_t>(failing() ? JobStatus::failed : stopped ? JobStatus::stopped : JobStatus::done);
     record.error_code = static_cast<std::uint32_t>(error_.code);
     record.engine = error_.engine;
+    record.core = error_.core;
     record.descriptor = error_.descriptor;
     const std::uint64_t cycles = (drained_at_ - doorbell_).count;
     record.cycles = static_cast<std::uint32_t>(cycles);
     record.cycles_hi = static_cast<std::uint32_t>(cycles >> 32);
-    state_ = State::completing;
+    for (CommandProcessor* member : group_) member->state_ = State::completing;
     completion_due_ = now() + Cycles{1};
     wake_at(completion_due_);
     if (!aligned) return;
@@ -211,25 +249,33 @@ void CommandProcessor::finish() {
         wake_at(completion_due_);
         return;
     }
-    completed_sequence_ = last_sequence_;
-    state_ = State::idle;
+    for (CommandProcessor* member : group_) {
+        member->completed_sequence_ = member->last_sequence_;
+        member->state_ = State::idle;
+    }
     completed_(now());
 }
 
 void CommandProcessor::watchdog_expired(Cycles at) {
     // Who runs is to blame before who waits.
-    auto stuck = std::find_if(engines_.begin(), engines_.end(), [](const EngineProcess* engine) { return engine->running(); });
-    if (stuck == engines_.end())
-        stuck = std::find_if(engines_.begin(), engines_.end(), [](const EngineProcess* engine) { return !engine->drained(); });
-    ErrorRecord error{ErrorCode::watchdog, kNoEngine, next_, 0};
-    if (stuck != engines_.end()) {
-        error.engine = static_cast<std::uint32_t>(stuck - engines_.begin());
-        error.descriptor = (*stuck)->current_index();
+    ErrorRecord error{ErrorCode::watchdog, kNoEngine, next_, 0, core_};
+    bool blamed = false;
+    const auto blame = [&](const auto& stuck) {
+        for (const CommandProcessor* member : group_)
+            for (std::size_t e = 0; e < member->engines_.size() && !blamed; ++e)
+                if (stuck(*member->engines_[e])) {
+                    error = {ErrorCode::watchdog, static_cast<std::uint32_t>(e), member->engines_[e]->current_index(), 0, member->core_};
+                    blamed = true;
+                }
+    };
+    blame([](const EngineProcess& engine) { return engine.running(); });
+    blame([](const EngineProcess& engine) { return !engine.drained(); });
+    fail(error, at);
+    for (CommandProcessor* member : group_) {
+        for (EngineProcess* engine : member->engines_) engine->abort(at);
+        if (member->state_ != State::drained) member->state_ = State::draining;
+        member->wake_at(at + Cycles{1});
     }
-    raise(error, at);
-    for (EngineProcess* engine : engines_) engine->abort(at);
-    state_ = State::draining;
-    wake_at(at + Cycles{1});
 }
 
 Cycles CommandProcessor::job_cycles(Cycles at) const {
@@ -237,11 +283,22 @@ Cycles CommandProcessor::job_cycles(Cycles at) const {
 }
 
 void CommandProcessor::raise(const ErrorRecord& error, Cycles at) {
+    ErrorRecord mine = error;
+    mine.core = core_;
+    fail(mine, at);
+}
+
+/// The first error of the job stops it on every core; on others than this one from the next cycle on, since their turn in this one may be over.
+void CommandProcessor::fail(const ErrorRecord& error, Cycles at) {
     if (failing()) return;
+    for (CommandProcessor* member : group_) member->stop(error, member == this ? at : at + Cycles{1});
+}
+
+void CommandProcessor::stop(const ErrorRecord& error, Cycles at) {
     error_ = error;
-    if (state_ == State::completing) return;
+    if (state_ == State::completing || state_ == State::idle) return;
     for (EngineProcess* engine : engines_) engine->drop_queued(at);
-    if (state_ != State::idle) wake_at(at);
+    wake_at(at);
 }
 
 void CommandProcessor::slot_freed(simkernel::Engine engine, Cycles at) {
@@ -255,7 +312,7 @@ void CommandProcessor::parked(Cycles at) {
 
 void CommandProcessor::descriptor_retired(bool saturated, Cycles at) {
     if (saturated) sticky_status_ |= 1u;
-    watchdog_->retired(at);
+    lead().watchdog_->retired(at);
 }
 
 }  // namespace assay::chip

@@ -1,7 +1,8 @@
 #pragma once
 // Command processor of one core: fetches descriptors (prefetching a chunk ahead), decodes them, dispatches them in order to the engines'
 // queues, one each cp.dispatch_cycles, and ends the job: engines drained, posted writes acknowledged, completion record written, then
-// completed_sequence. Keeps the first error. Detects a deadlock in the cycle in which the last process of the core came to rest.
+// completed_sequence. Keeps the first error. Detects a deadlock in the cycle in which the last process of the job came to rest.
+// A job runs on a group of cores, mostly of one. The lowest core leads: its watchdog guards the job, and it completes it when all have drained.
 // Its phase follows the engines': a queue slot freed in a cycle is filled in that cycle, and what it dispatches is seen in the next.
 #include <deque>
 
@@ -24,8 +25,11 @@ public:
     void on_completion(std::function<void(Cycles)> callback) { completed_ = std::move(callback); }
 
     bool busy() const { return state_ != State::idle; }
-    /// Starts a job at host cycle `at`; not while busy().
-    void start_job(const JobRequest& request, Cycles at);
+    /// Cores of one job, lowest first.
+    using Group = std::vector<CommandProcessor*>;
+    /// Starts a job at host cycle `at`, each member with its request; not while any is busy().
+    static void start_job(const Group& group, const std::vector<JobRequest>& requests, Cycles at);
+    const Group& group() const { return group_; }  ///< of the present or last job
     void reset();  ///< drops the job; sequence numbers, error and sticky status to zero
     /// No descriptor retired for too long: running ones are given up.
     void watchdog_expired(Cycles at);
@@ -43,7 +47,7 @@ public:
 private:
     /// What the core itself reads and writes in device memory during the job.
     std::vector<simkernel::ValueQueue::Window> own_windows() const;
-    enum class State { idle, dispatching, draining, completing };
+    enum class State { idle, dispatching, draining, drained, completing };
     struct Fetched {
         simkernel::DescriptorWords words{};
         Cycles ready;
@@ -56,7 +60,13 @@ private:
     bool decode_head();
     void rest();
     void deadlock();
+    void prepare(const JobRequest& request, const Group& group, Cycles at);
+    CommandProcessor& lead() const { return *group_.front(); }
+    bool all_drained() const;
     void drain();
+    void complete();
+    void stop(const ErrorRecord& error, Cycles at);
+    void fail(const ErrorRecord& error, Cycles at);
     void write_completion();
     void finish();
     std::uint64_t descriptor_address(std::uint32_t index) const { return request_.program + std::uint64_t{index} * simkernel::kDescriptorBytes; }
@@ -82,6 +92,7 @@ private:
     Initiator initiator_;
 
     State state_ = State::idle;
+    Group group_;
     JobRequest request_;
     Cycles doorbell_;
     std::uint32_t end_ = 0;            ///< one past the last descriptor to dispatch

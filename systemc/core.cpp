@@ -16,7 +16,7 @@ Cycles reset_watchdog_limit() {
 }  // namespace
 
 Core::Core(sc_core::sc_module_name name, Timeline& timeline, const simkernel::ChipConfig& config, const ChipOptions& options,
-           std::uint32_t number, simkernel::ExternalMemory& external, simkernel::ValueQueue& values, Noc& noc)
+           std::uint32_t number, SemaphoreFile& shared_semaphores, simkernel::ExternalMemory& external, simkernel::ValueQueue& values, Noc& noc)
     : sc_module(name),
       number_(number),
       memory_(config),
@@ -27,7 +27,7 @@ Core::Core(sc_core::sc_module_name name, Timeline& timeline, const simkernel::Ch
     ASSAY_CHECK(number < kMostCores, "each process of the chip has a phase of its own within a cycle");
     std::vector<EngineProcess*> engines;
     for (const simkernel::Engine engine : simkernel::kAllEngine) {
-        const EngineContext context{config, number, engine, semaphores_, memory_, external, values,
+        const EngineContext context{config, number, engine, semaphores_, shared_semaphores, memory_, external, values,
                                     options.jitter || options.silicon_shaped, options.seed};
         engines_.push_back(std::make_unique<EngineProcess>(std::string(name_of(engine)).c_str(), timeline,
                                                            phase(number, static_cast<std::size_t>(engine)), context));

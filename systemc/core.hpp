@@ -13,7 +13,7 @@ namespace assay::chip {
 class Core final : public sc_core::sc_module {
 public:
     Core(sc_core::sc_module_name name, Timeline& timeline, const simkernel::ChipConfig& config, const ChipOptions& options,
-         std::uint32_t number, simkernel::ExternalMemory& external, simkernel::ValueQueue& values, Noc& noc);
+         std::uint32_t number, SemaphoreFile& shared_semaphores, simkernel::ExternalMemory& external, simkernel::ValueQueue& values, Noc& noc);
 
     CommandProcessor& processor() { return processor_; }
     const CommandProcessor& processor() const { return processor_; }

@@ -17,7 +17,7 @@ public:
     virtual void join_values() = 0;
 };
 
-/// The behavioural unit of an engine; null for an engine without instructions (collective, in this version of the contract).
+/// The behavioural unit of an engine.
 std::unique_ptr<Unit> make_behavioural_unit(simkernel::Engine engine, EnginePorts& ports);
 
 }  // namespace assay::chip

@@ -25,13 +25,17 @@ void EngineProcess::install(const UnitFactory& factory) {
 
 void EngineProcess::reset() {
     cancel();
-    context_.semaphores.forget(*this);
+    forget_waits();
     queue_.clear();
-    awaited_.reset();
     running_ = finished_ = false;
     counters_ = {};
     random_ = RandomStream(context_.seed, stream_of(context_));
     if (unit_) unit_->reset();
+}
+
+void EngineProcess::forget_waits() {
+    if (awaited_) awaited_->file->forget(*this);
+    awaited_.reset();
 }
 
 void EngineProcess::start_job() {
@@ -48,8 +52,7 @@ void EngineProcess::push(QueuedDescriptor descriptor, Cycles at) {
 
 void EngineProcess::drop_queued(Cycles at) {
     if (awaited_) counters_.stall_semaphore += (at - std::max(queue_.front().at_head, free_at_)).count;
-    awaited_.reset();
-    context_.semaphores.forget(*this);
+    forget_waits();
     queue_.clear();
 }
 
@@ -83,13 +86,13 @@ bool EngineProcess::try_start() {
         wake_at(queue_.front().at_head);
         return false;
     }
-    context_.semaphores.forget(*this);
-    awaited_.reset();
+    forget_waits();
     if (const auto wait = unmet_wait()) {
-        awaited_ = queue_.front().decoded.common.wait_sem[*wait];
-        context_.semaphores.await(*awaited_, *this);
-        // A signal of this very cycle counts from the next one, and could not wake who was not waiting yet.
-        if (context_.semaphores.signalled(*awaited_, now())) wake_at(now() + Cycles{1});
+        const simkernel::CommonFields& common = queue_.front().decoded.common;
+        awaited_ = {&file(common.wait_shared[*wait] != 0), common.wait_sem[*wait]};
+        awaited_->file->await(awaited_->number, *this);
+        // A signal that is made but not seen yet could not wake who was not waiting then.
+        if (const auto change = awaited_->file->next_change(awaited_->number, now())) wake_at(*change);
         return false;
     }
     current_ = std::move(queue_.front());
@@ -108,7 +111,7 @@ bool EngineProcess::try_start() {
 std::optional<std::size_t> EngineProcess::unmet_wait() {
     const simkernel::CommonFields& common = queue_.front().decoded.common;
     for (std::size_t i = 0; i < common.wait_sem.size(); ++i)
-        if (common.wait_value[i] != 0 && context_.semaphores.value(common.wait_sem[i], now()) < common.wait_value[i]) return i;
+        if (common.wait_value[i] != 0 && file(common.wait_shared[i] != 0).value(common.wait_sem[i], now()) < common.wait_value[i]) return i;
     return std::nullopt;
 }
 
@@ -165,7 +168,7 @@ void EngineProcess::write_trace() {
 
 void EngineProcess::signal() {
     const simkernel::CommonFields& common = current_.decoded.common;
-    if (!context_.semaphores.signal(common.signal_sem, common.signal_add, now()))
+    if (!file(common.signal_shared != 0).signal(common.signal_sem, common.signal_add, now()))
         raise({simkernel::ErrorCode::semaphore_overflow, common.signal_sem, "semaphore"});
 }
 
@@ -194,10 +197,12 @@ std::string EngineProcess::describe(Cycles at) {
     const QueuedDescriptor& head = queue_.front();
     std::string text = fmt::format("{}: descriptor {} awaits", name, head.index);
     const simkernel::CommonFields& common = head.decoded.common;
-    for (std::size_t i = 0; i < common.wait_sem.size(); ++i)
-        if (common.wait_value[i] != 0 && context_.semaphores.value(common.wait_sem[i], at) < common.wait_value[i])
-            text += fmt::format(" semaphore {} >= {} (is {})", common.wait_sem[i], common.wait_value[i],
-                                context_.semaphores.value(common.wait_sem[i], at));
+    for (std::size_t i = 0; i < common.wait_sem.size(); ++i) {
+        if (common.wait_value[i] == 0) continue;
+        const std::uint32_t value = file(common.wait_shared[i] != 0).value(common.wait_sem[i], at);
+        if (value < common.wait_value[i])
+            text += fmt::format(" {}semaphore {} >= {} (is {})", common.wait_shared[i] ? "shared " : "", common.wait_sem[i], common.wait_value[i], value);
+    }
     return text;
 }
 

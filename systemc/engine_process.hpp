@@ -26,7 +26,8 @@ struct EngineContext {
     const simkernel::ChipConfig& config;
     std::uint32_t core = 0;
     simkernel::Engine engine = simkernel::Engine::load;
-    SemaphoreFile& semaphores;
+    SemaphoreFile& semaphores;         ///< the core's own
+    SemaphoreFile& shared_semaphores;  ///< the chip's
     simkernel::LocalMemory& local;
     simkernel::ExternalMemory& external;
     simkernel::ValueQueue& values;
@@ -60,7 +61,7 @@ public:
     /// "matrix: descriptor 12 awaits semaphore 3 >= 4, which is 2"; says "idle" or "running" otherwise.
     std::string describe(Cycles at);
     /// Semaphore that the head descriptor awaits, if it does.
-    std::optional<std::uint32_t> awaited_semaphore() const { return awaited_; }
+    std::optional<std::uint32_t> awaited_semaphore() const { return awaited_ ? std::optional(awaited_->number) : std::nullopt; }
     std::string_view implementation() const { return unit_ ? unit_->implementation() : std::string_view("none"); }
 
     static constexpr std::uint64_t kJitterCycles = 15;
@@ -93,7 +94,13 @@ private:
     RandomStream random_;
 
     std::deque<QueuedDescriptor> queue_;
-    std::optional<std::uint32_t> awaited_;
+    struct Awaited {
+        SemaphoreFile* file;
+        std::uint32_t number;
+    };
+    void forget_waits();
+    SemaphoreFile& file(bool shared) { return shared ? context_.shared_semaphores : context_.semaphores; }
+    std::optional<Awaited> awaited_;
     Cycles free_at_;           ///< retirement of the previous descriptor
 
     bool running_ = false;

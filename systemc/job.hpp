@@ -27,6 +27,7 @@ struct ErrorRecord {
     std::uint32_t engine = 0;
     std::uint32_t descriptor = 0;
     std::uint64_t address = 0;
+    std::uint32_t core = 0;
 };
 
 /// Performance counters of one engine. Each cycle of a job (doorbell to the cycle in which the last engine drained) belongs to exactly one of

@@ -1,7 +1,6 @@
 #include "systemc/local_memory_port.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace assay::chip {
 namespace {
@@ -34,14 +33,7 @@ void LocalMemoryPort::b_transport(tlm::tlm_generic_payload& tx, sc_core::sc_time
 }
 
 bool LocalMemoryPort::read(std::uint64_t address, std::span<std::byte> out, Cycles at) {
-    if (address >= region::semaphores) {
-        if (!whole_semaphores(address, out.size())) return false;
-        for (std::uint64_t i = 0; i < out.size(); i += 4) {
-            const std::uint32_t value = semaphores_.value(static_cast<std::uint32_t>((offset_of(address) + i) / 4), at);
-            std::memcpy(out.data() + i, &value, 4);
-        }
-        return true;
-    }
+    if (address >= region::semaphores) return semaphores_.read(offset_of(address), out, at);
     const auto range = sram(address, out.size());
     if (range.size() != out.size()) return false;
     std::copy(range.begin(), range.end(), out.begin());
@@ -49,15 +41,7 @@ bool LocalMemoryPort::read(std::uint64_t address, std::span<std::byte> out, Cycl
 }
 
 bool LocalMemoryPort::write(std::uint64_t address, std::span<const std::byte> in) {
-    if (address >= region::semaphores) {
-        if (!whole_semaphores(address, in.size())) return false;
-        for (std::uint64_t i = 0; i < in.size(); i += 4) {
-            std::uint32_t value = 0;
-            std::memcpy(&value, in.data() + i, 4);
-            semaphores_.set(static_cast<std::uint32_t>((offset_of(address) + i) / 4), value);
-        }
-        return true;
-    }
+    if (address >= region::semaphores) return semaphores_.write(offset_of(address), in);
     const auto range = sram(address, in.size());
     if (range.size() != in.size()) return false;
     std::copy(in.begin(), in.end(), range.begin());
@@ -69,11 +53,6 @@ std::span<std::byte> LocalMemoryPort::sram(std::uint64_t address, std::uint64_t 
     const auto whole = address >= region::acc ? memory_.accumulator() : memory_.scratchpad();
     if (offset > whole.size() || bytes > whole.size() - offset) return {};
     return whole.subspan(offset, bytes);
-}
-
-bool LocalMemoryPort::whole_semaphores(std::uint64_t address, std::uint64_t bytes) const {
-    const std::uint64_t offset = offset_of(address);
-    return offset % 4 == 0 && bytes % 4 == 0 && offset <= semaphores_.size() * 4 && bytes <= semaphores_.size() * 4 - offset;
 }
 
 }  // namespace assay::chip

@@ -26,7 +26,6 @@ public:
 private:
     void b_transport(tlm::tlm_generic_payload& tx, sc_core::sc_time& delay);
     std::span<std::byte> sram(std::uint64_t address, std::uint64_t bytes);
-    bool whole_semaphores(std::uint64_t address, std::uint64_t bytes) const;
 
     const Cycles latency_;
     simkernel::LocalMemory& memory_;

@@ -75,6 +75,10 @@ void Noc::host_transport(tlm::tlm_generic_payload& tx, sc_core::sc_time& delay) 
     // Local memories: spm, acc and semaphores have one layout, a block of core_stride a core.
     static_assert(region::spm_core_stride == region::acc_core_stride && region::spm_core_stride == region::semaphores_core_stride);
     const std::uint64_t address = tx.get_address();
+    if (address >= region::shared_semaphores && address < region::host) {
+        to_shared_semaphores->b_transport(tx, delay);
+        return;
+    }
     const std::uint64_t core = (address & (region::spm - 1)) / region::spm_core_stride;
     if (address < region::spm || address >= region::host || core >= to_cores.size()) {
         tx.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);

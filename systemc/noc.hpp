@@ -1,7 +1,8 @@
 #pragma once
 // The network on chip: each core has one port, whose two directions carry bytes_per_cycle each; a hop takes latency_cycles. A read's data
 // occupies the response direction, a write's data the request direction; ports are reserved in the order of the calls. Routes device
-// addresses of cores to HBM or host memory, and of the host to HBM or to the local memories of a core (region table of the contract).
+// addresses of cores to HBM or host memory, and of the host to HBM, to the local memories of a core or to the shared semaphores (region table of the
+// contract).
 // An address in no region, or outside its region, moves nothing: TLM_ADDRESS_ERROR_RESPONSE after a round trip.
 #include <tlm_utils/multi_passthrough_target_socket.h>
 #include <tlm_utils/simple_target_socket.h>
@@ -23,6 +24,7 @@ public:
     tlm_utils::simple_initiator_socket<Noc> to_hbm{"to_hbm"};
     tlm_utils::simple_initiator_socket<Noc> to_host{"to_host"};
     sc_core::sc_vector<tlm_utils::simple_initiator_socket<Noc>> to_cores;
+    tlm_utils::simple_initiator_socket<Noc> to_shared_semaphores{"to_shared_semaphores"};
 
     /// `jitter`: each transaction takes up to kJitterCycles more, from `seed`.
     Noc(sc_core::sc_module_name name, const simkernel::ChipConfig& config, bool jitter, std::uint64_t seed);

@@ -16,7 +16,7 @@ constexpr std::uint32_t high(std::uint64_t v) { return static_cast<std::uint32_t
 /// Job, error, sequence and watchdog registers: the block of the selected core.
 bool per_core(std::uint32_t offset) {
     return (offset >= reg::program_lo && offset <= reg::completed_sequence) || offset == reg::watchdog_cycles ||
-           (offset >= reg::error_code && offset <= reg::sticky_status);
+           (offset >= reg::error_code && offset <= reg::sticky_status) || offset == reg::error_core;
 }
 
 constexpr std::uint32_t kCountersEnd = reg::counters + simkernel::kAllEngine.size() * reg::counters_engine_stride;
@@ -28,8 +28,8 @@ bool is_counter(std::uint32_t offset) {
 
 }  // namespace
 
-RegisterFile::RegisterFile(const simkernel::ChipConfig& config, std::vector<Core*> cores, Actions actions)
-    : config_(config), cores_(std::move(cores)), actions_(std::move(actions)), core_storage_(cores_.size()) {
+RegisterFile::RegisterFile(const simkernel::ChipConfig& config, std::vector<Core*> cores, SemaphoreFile& shared_semaphores, Actions actions)
+    : config_(config), cores_(std::move(cores)), shared_semaphores_(shared_semaphores), actions_(std::move(actions)), core_storage_(cores_.size()) {
     reset_storage();
 }
 
@@ -109,6 +109,7 @@ std::uint32_t RegisterFile::read_core(Core& core, std::uint32_t offset, Cycles) 
         case reg::error_code: return static_cast<std::uint32_t>(error.code);
         case reg::error_engine: return error.engine;
         case reg::error_descriptor: return error.descriptor;
+        case reg::error_core: return error.core;
         case reg::error_address_lo: return low(error.address);
         case reg::error_address_hi: return high(error.address);
         case reg::sticky_status: return processor.sticky_status();
@@ -150,11 +151,15 @@ void RegisterFile::write(std::uint32_t offset, std::uint32_t value, Cycles at) {
 
 void RegisterFile::write_control(std::uint32_t offset, std::uint32_t value, Cycles at) {
     if (offset == reg::doorbell) {
-        ring(*selected(), at);
+        ring({chip_storage_.at(reg::core_select)}, at);
+    } else if (offset == reg::job_doorbell) {
+        ring_several(value, at);
     } else if (offset == reg::reset_control && value == 1) {
-        Core& core = *selected();
-        core.reset();
-        core.watchdog().set_limit({stored(reg::watchdog_cycles)}, at);  // a core reset keeps the registers
+        // A core that is reset takes its job along on every core of it.
+        CommandProcessor& processor = selected()->processor();
+        const CommandProcessor::Group dropped = processor.busy() ? processor.group() : CommandProcessor::Group{&processor};
+        for (Core* core : cores_)
+            if (std::find(dropped.begin(), dropped.end(), &core->processor()) != dropped.end()) reset_core(*core, at);
     } else if (offset == reg::reset_control && value == 2) {
         for (Core* core : cores_) core->reset();
         reset_storage();
@@ -162,19 +167,51 @@ void RegisterFile::write_control(std::uint32_t offset, std::uint32_t value, Cycl
     }
 }
 
-void RegisterFile::ring(Core& core, Cycles at) {
-    if (core.processor().busy()) return;
+/// Registers keep their values.
+void RegisterFile::reset_core(Core& core, Cycles at) {
+    core.reset();
+    const auto number = static_cast<std::size_t>(std::find(cores_.begin(), cores_.end(), &core) - cores_.begin());
+    core.watchdog().set_limit({core_storage_[number].at(reg::watchdog_cycles)}, at);
+}
+
+void RegisterFile::ring_several(std::uint32_t value, Cycles at) {
+    const std::uint64_t mask = std::uint64_t{stored(reg::job_cores_hi)} << 32 | stored(reg::job_cores_lo);
+    std::vector<std::uint32_t> members;
+    for (std::uint32_t core = 0; core < 64; ++core)
+        if (mask >> core & 1) members.push_back(core);
+    if (members.empty() || members.back() >= cores_.size()) {
+        ++bus_errors_;
+        return;
+    }
+    if (std::any_of(members.begin(), members.end(), [&](std::uint32_t core) { return cores_[core]->processor().busy(); })) return;
+    if ((value & 1u) == 0) shared_semaphores_.clear();
+    ring(members, at);
+}
+
+void RegisterFile::ring(const std::vector<std::uint32_t>& members, Cycles at) {
+    CommandProcessor::Group group;
+    std::vector<JobRequest> requests;
+    for (const std::uint32_t core : members) {
+        group.push_back(&cores_[core]->processor());
+        requests.push_back(request_of(core));
+        if (group.back()->busy()) return;
+    }
     if (std::none_of(cores_.begin(), cores_.end(), [](Core* c) { return c->processor().busy(); })) actions_.before_first_job();
-    const auto wide = [&](std::uint32_t lo, std::uint32_t hi) { return std::uint64_t{stored(hi)} << 32 | stored(lo); };
+    CommandProcessor::start_job(group, requests, at);
+}
+
+JobRequest RegisterFile::request_of(std::uint32_t core) const {
+    const auto& storage = core_storage_[core];
+    const auto wide = [&](std::uint32_t lo, std::uint32_t hi) { return std::uint64_t{storage.at(hi)} << 32 | storage.at(lo); };
     JobRequest request;
     request.program = wide(reg::program_lo, reg::program_hi);
-    request.count = stored(reg::program_count);
-    request.start = stored(reg::program_start);
-    request.stop_after = stored(reg::stop_after);
+    request.count = storage.at(reg::program_count);
+    request.start = storage.at(reg::program_start);
+    request.stop_after = storage.at(reg::stop_after);
     request.completion = wide(reg::completion_lo, reg::completion_hi);
     request.trace = wide(reg::trace_lo, reg::trace_hi);
-    request.trace_enable = (stored(reg::trace_enable) & 1u) != 0;
-    core.processor().start_job(request, at);
+    request.trace_enable = (storage.at(reg::trace_enable) & 1u) != 0;
+    return request;
 }
 
 }  // namespace assay::chip

@@ -16,7 +16,7 @@ public:
         std::function<void()> before_first_job;  ///< a doorbell while no core runs a job
         std::function<void()> chip_reset;        ///< everything but the registers
     };
-    RegisterFile(const simkernel::ChipConfig& config, std::vector<Core*> cores, Actions actions);
+    RegisterFile(const simkernel::ChipConfig& config, std::vector<Core*> cores, SemaphoreFile& shared_semaphores, Actions actions);
 
     std::uint32_t read(std::uint32_t offset, Cycles at);
     void write(std::uint32_t offset, std::uint32_t value, Cycles at);
@@ -31,7 +31,10 @@ private:
     std::uint32_t read_core(Core& core, std::uint32_t offset, Cycles at) const;
     std::uint32_t read_counter(Core& core, std::uint32_t offset, Cycles at) const;
     void write_control(std::uint32_t offset, std::uint32_t value, Cycles at);
-    void ring(Core& core, Cycles at);
+    void ring(const std::vector<std::uint32_t>& cores, Cycles at);
+    void ring_several(std::uint32_t value, Cycles at);
+    JobRequest request_of(std::uint32_t core) const;
+    void reset_core(Core& core, Cycles at);
     void reset_storage();
     Core* selected();
     std::uint32_t stored(std::uint32_t offset) const;
@@ -39,6 +42,7 @@ private:
 
     const simkernel::ChipConfig config_;
     const std::vector<Core*> cores_;
+    SemaphoreFile& shared_semaphores_;
     const Actions actions_;
     std::map<std::uint32_t, std::uint32_t> chip_storage_;                ///< rw registers of the chip, by offset
     std::vector<std::map<std::uint32_t, std::uint32_t>> core_storage_;  ///< rw registers of each core

@@ -40,6 +40,12 @@ public:
         : graph_(import_model(model, source, options)), options_(options), source_(source) {
         if (options.precision != "native" && options.precision != "bf16")
             throw Error(ErrorKind::usage, fmt::format("precision '{}' is unknown; use native or bf16", options.precision));
+        if (options.cores < 1 || options.cores > static_cast<std::uint64_t>(options.chip.cores))
+            throw Error(ErrorKind::usage, fmt::format("cores = {}: '{}' has {}; use 1 to {}", options.cores, options.chip.name, options.chip.cores, options.chip.cores));
+        // The loads and the stores of each core may signal others.
+        if (options.cores > 1 && 2 * static_cast<std::int64_t>(options.cores) > options.chip.semaphores)
+            throw Error(ErrorKind::usage, fmt::format("cores = {}: they need {} shared semaphores, '{}' has {}; use --cores {} or --set semaphores={}", options.cores,
+                                                      2 * options.cores, options.chip.name, options.chip.semaphores, options.chip.semaphores / 2, 2 * options.cores));
         std::vector<NodeError> errors;
         infer_and_fold(graph_, errors);
         decompose(graph_, errors);
@@ -77,7 +83,13 @@ public:
     simkernel::Program finish() {
         simkernel::Program program = std::move(lowering_->program);
         std::vector<Item>& stream = lowering_->emitter.stream();
-        insert_semaphores(stream);
+        const std::vector<std::uint32_t> place = insert_semaphores(stream);
+        for (simkernel::Layer& layer : program.layers) {
+            const std::uint32_t end = layer.first_descriptor + layer.descriptor_count;
+            layer.first_descriptor = place[layer.first_descriptor];
+            layer.descriptor_count = place[end] - layer.first_descriptor;
+        }
+        for (simkernel::HostStep& step : program.host_steps) step.before = place[step.before];
         program.descriptors.reserve(stream.size());
         for (const Item& item : stream) {
             program.descriptors.push_back(item.words);

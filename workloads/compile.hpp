@@ -29,6 +29,7 @@ struct Placement {
 struct CompileOptions {
     simkernel::ChipConfig chip;
     std::string precision = "native";           ///< fp32 matrix work: "native" (three-way bf16 split) or "bf16"
+    std::uint32_t cores = 1;                    ///< that layers may be dealt out to; at most chip.cores. Bits never depend on it
     std::map<std::string, std::int64_t> dims;   ///< dynamic dimensions by name
     std::map<std::string, Shape> input_shapes;  ///< shapes of graph inputs, as the user's tensors have them
     std::uint64_t reserved_bytes = 0;           ///< device memory from 0 that the program leaves to placed tensors

@@ -261,6 +261,19 @@ void check(Checker& c, const VectorFields& f) {
 
 }  // namespace
 
+SemaphoreId signalled(const CommonFields& c) { return {c.signal_shared ? SemaphoreId::kShared : c.core, c.signal_sem}; }
+SemaphoreId awaited(const CommonFields& c, std::size_t wait) { return {c.wait_shared[wait] ? SemaphoreId::kShared : c.core, c.wait_sem[wait]}; }
+
+std::string semaphore_name(SemaphoreId s, bool several_cores) {
+    if (s.core == SemaphoreId::kShared) return fmt::format("shared semaphore {}", s.number);
+    return several_cores ? fmt::format("semaphore {} of core {}", s.number, s.core) : fmt::format("semaphore {}", s.number);
+}
+
+std::string agent_name(std::size_t agent, bool several_cores) {
+    const std::string_view engine = name_of(kAllEngine[agent % kAllEngine.size()]);
+    return several_cores ? fmt::format("core {} {}", agent / kAllEngine.size(), engine) : std::string(engine);
+}
+
 std::size_t size_of(Dtype type) {
     switch (type) {
         case Dtype::i8: case Dtype::u8: case Dtype::f8e4m3: case Dtype::f8e5m2: return 1;
@@ -281,17 +294,19 @@ Fault decode(const DescriptorWords& words, const ChipConfig& config, Decoded& ou
     out.common = decode_common_fields(words);
     out.opcode = info->opcode;
     out.engine = info->engine;
-    const auto semaphores = static_cast<std::uint32_t>(config.semaphores);
-    c.field(out.common.signal_sem < semaphores, "signal_sem", out.common.signal_sem, [&] { return fmt::format("less than semaphores = {}", semaphores); });
-    for (std::size_t i = 0; i < 4; ++i)
-        c.field(out.common.wait_sem[i] < semaphores, [&] { return fmt::format("wait_sem[{}]", i); }, out.common.wait_sem[i],
-                [&] { return fmt::format("less than semaphores = {}", semaphores); });
+    const auto below = [&](std::uint32_t got, std::int64_t limit, const auto& name, const char* what) {
+        if (got >= static_cast<std::uint64_t>(limit)) c.field(false, name(), got, fmt::format("less than {} = {}", what, limit));
+    };
+    below(out.common.core, config.cores, [] { return std::string("core"); }, "cores");
+    below(out.common.signal_sem, config.semaphores, [] { return std::string("signal_sem"); }, "semaphores");
+    for (std::size_t i = 0; i < 4; ++i) below(out.common.wait_sem[i], config.semaphores, [&] { return fmt::format("wait_sem[{}]", i); }, "semaphores");
     const auto take = [&](auto fields) {
         out.op = fields;
         check(c, fields);
     };
     switch (info->opcode) {
-        case Opcode::nop: out.op = std::monostate{}; break;
+        case Opcode::nop:
+        case Opcode::sync: out.op = std::monostate{}; break;
         case Opcode::load: take(decode_load_fields(words)); break;
         case Opcode::fill: take(decode_fill_fields(words)); break;
         case Opcode::store: take(decode_store_fields(words)); break;

@@ -14,7 +14,7 @@
 
 namespace assay::simkernel {
 
-using Operation = std::variant<std::monostate, LoadFields, FillFields, StoreFields, MatmulFields, VectorFields>;  // monostate: nop
+using Operation = std::variant<std::monostate, LoadFields, FillFields, StoreFields, MatmulFields, VectorFields>;  // monostate: nop, sync
 
 struct Fault {
     ErrorCode code = ErrorCode::none;
@@ -34,6 +34,21 @@ struct Decoded {
 inline constexpr std::uint64_t kMaxDmaBytes = std::uint64_t{1} << 32;
 inline constexpr std::uint64_t kMaxDmaRuns = std::uint64_t{1} << 24;
 inline constexpr std::uint64_t kMaxVectorElements = std::uint64_t{1} << 26;
+
+/// A semaphore of a program: one of the descriptor's core, or a shared one.
+struct SemaphoreId {
+    std::uint32_t core = 0;  ///< kShared: of the chip
+    std::uint32_t number = 0;
+    static constexpr std::uint32_t kShared = UINT32_MAX;
+    auto operator<=>(const SemaphoreId&) const = default;
+};
+SemaphoreId signalled(const CommonFields& common);
+SemaphoreId awaited(const CommonFields& common, std::size_t wait);
+std::string semaphore_name(SemaphoreId semaphore, bool several_cores);  ///< "semaphore 3", "semaphore 3 of core 1", "shared semaphore 3"
+
+/// Who executes a descriptor: an engine of a core. Agents are numbered core by core.
+constexpr std::size_t agent_of(std::uint32_t core, Engine engine) { return core * kAllEngine.size() + static_cast<std::size_t>(engine); }
+std::string agent_name(std::size_t agent, bool several_cores);  ///< "load", or "core 1 load"
 
 std::size_t size_of(Dtype type);  ///< bytes of one element
 

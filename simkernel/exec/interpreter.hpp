@@ -1,7 +1,8 @@
 #pragma once
-// The sequential interpreter: one descriptor at a time in stream order. It is the meaning of a program; every other fidelity must leave
+// The sequential interpreter: one descriptor at a time in stream order, whichever core it belongs to. It is the meaning of a program; every other fidelity must leave
 // the same bytes.
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,15 +39,17 @@ public:
     /// Runs descriptors [start, min(stop_after, last)]. Semaphores start at zero when start is 0 and keep their values otherwise.
     JobResult run(std::span<const DescriptorWords> program, std::uint32_t start = 0, std::uint32_t stop_after = UINT32_MAX,
                   JobHooks* hooks = nullptr);
-    LocalMemory& local() { return local_; }
-    const std::vector<std::uint64_t>& semaphores() const { return semaphores_; }
+    LocalMemory& local(std::uint32_t core = 0);
+    /// Values of a core's own semaphores; of the shared ones for SemaphoreId::kShared.
+    const std::vector<std::uint64_t>& semaphores(std::uint32_t core = 0) const;
     void reset();
 
 private:
+    std::uint64_t& semaphore(SemaphoreId id);
     const ChipConfig config_;
     ExternalMemory& external_;
-    LocalMemory local_;
-    std::vector<std::uint64_t> semaphores_;
+    std::vector<std::unique_ptr<LocalMemory>> local_;    ///< by core, made when first used
+    std::vector<std::vector<std::uint64_t>> semaphores_;  ///< by core; last: shared
 };
 
 }  // namespace assay::simkernel

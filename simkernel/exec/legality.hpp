@@ -1,6 +1,6 @@
 #pragma once
 // Is a program legal? It is when it also runs right one descriptor at a time in stream order (DESIGN §3): every wait is met by signals of
-// earlier descriptors, each semaphore has one signalling engine, no signal overflows. Linear in the program.
+// earlier descriptors, each semaphore has one signalling engine (of one core), no signal overflows. Linear in the program.
 #include <cstdint>
 #include <span>
 #include <string>

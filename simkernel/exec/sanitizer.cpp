@@ -1,31 +1,42 @@
 #include "simkernel/exec/sanitizer.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <unordered_map>
+#include <variant>
 
 #include <fmt/format.h>
+
+#include "support/error.hpp"
 
 namespace assay::simkernel {
 namespace {
 
 constexpr std::size_t kEngines = kAllEngine.size();
 constexpr std::uint32_t kHost = UINT32_MAX;
+constexpr std::uint64_t kPageBytes = 4096;
 
-/// History of one byte: 1 + index of its last writer (0: never; kHost: the host) and, by engine, of its last reader since.
+/// History of one byte: 1 + index of its last writer (0: never; kHost: the host) and, by reader, of its last reading since. Who may read is
+/// numbered by the memory: engines of a core, or load engines of the chip.
+template <std::size_t Readers>
 struct Cell {
     std::uint32_t writer = 0;
-    std::array<std::uint32_t, kEngines> readers{};
+    std::array<std::uint32_t, Readers> readers{};
 };
 
 /// A page is one cell for all its bytes until an access covers only a part of it.
+template <std::size_t Readers>
 struct Page {
-    static constexpr std::uint64_t kBytes = 4096;
-    Cell uniform;
-    std::vector<Cell> cells;  ///< empty: uniform
+    using CellType = Cell<Readers>;
+    CellType uniform;
+    std::vector<CellType> cells;  ///< empty: uniform
     void expand() {
-        if (cells.empty()) cells.assign(kBytes, uniform);
+        if (cells.empty()) cells.assign(kPageBytes, uniform);
     }
 };
+
+template <std::size_t Readers>
+using Pages = std::unordered_map<std::uint64_t, Page<Readers>>;
 
 std::string_view name_of_space(AccessRange::Space space) {
     switch (space) {
@@ -49,28 +60,41 @@ std::string_view name_of(FindingKind kind) {
 }
 
 struct Sanitizer::Shadow {
-    std::array<std::unordered_map<std::uint64_t, Page>, 3> pages;
-    Page& page(AccessRange::Space space, std::uint64_t addr) { return pages[static_cast<std::size_t>(space)][addr / Page::kBytes]; }
+    explicit Shadow(std::size_t cores) : local(cores) {
+        if (cores > 1) external.emplace<Pages<4>>();
+        if (cores > 4) external.emplace<Pages<64>>();  // the contract's most cores
+    }
+    std::vector<std::array<Pages<kEngines>, 2>> local;  ///< by core: scratchpad, accumulator
+    std::variant<Pages<1>, Pages<4>, Pages<64>> external;
 };
 
-Sanitizer::Sanitizer(const ChipConfig& config, JobHooks* faults) : config_(config), faults_(faults), shadow_(std::make_unique<Shadow>()) {}
+Sanitizer::Sanitizer(const ChipConfig& config, JobHooks* faults)
+    : config_(config),
+      faults_(faults),
+      agents_(static_cast<std::size_t>(config.cores) * kEngines, Clock(static_cast<std::size_t>(config.cores) * kEngines)),
+      shadow_(std::make_unique<Shadow>(static_cast<std::size_t>(config.cores))) {}
 Sanitizer::~Sanitizer() = default;
 
 void Sanitizer::host_wrote(std::uint64_t addr, std::uint64_t bytes) {
-    while (bytes > 0) {
-        const std::uint64_t offset = addr % Page::kBytes;
-        const std::uint64_t length = std::min(bytes, Page::kBytes - offset);
-        Page& page = shadow_->page(AccessRange::Space::ext, addr);
-        if (length == Page::kBytes) {
-            page.uniform = {kHost, {}};
-            page.cells.clear();
-        } else {
-            page.expand();
-            std::fill_n(page.cells.begin() + static_cast<std::ptrdiff_t>(offset), length, Cell{kHost, {}});
-        }
-        addr += length;
-        bytes -= length;
-    }
+    std::visit(
+        [&](auto& pages) {
+            while (bytes > 0) {
+                const std::uint64_t offset = addr % kPageBytes;
+                const std::uint64_t length = std::min(bytes, kPageBytes - offset);
+                auto& page = pages[addr / kPageBytes];
+                using CellType = typename std::remove_reference_t<decltype(page)>::CellType;
+                if (length == kPageBytes) {
+                    page.uniform = CellType{kHost, {}};
+                    page.cells.clear();
+                } else {
+                    page.expand();
+                    std::fill_n(page.cells.begin() + static_cast<std::ptrdiff_t>(offset), length, CellType{kHost, {}});
+                }
+                addr += length;
+                bytes -= length;
+            }
+        },
+        shadow_->external);
 }
 
 void Sanitizer::report(Finding finding) {
@@ -80,42 +104,55 @@ void Sanitizer::report(Finding finding) {
     if (!known && findings_.size() < kMaxFindings) findings_.push_back(std::move(finding));
 }
 
-void Sanitizer::touch(std::uint32_t index, const AccessRange& range, std::uint64_t begin, std::uint64_t bytes) {
-    const auto me = static_cast<std::size_t>(engine_);
-    const auto conflict = [&](std::uint32_t other, std::uint64_t addr, std::string_view what) {
+std::string Sanitizer::where(const AccessRange& range) const {
+    if (config_.cores == 1 || range.space == AccessRange::Space::ext) return std::string(name_of_space(range.space));
+    return fmt::format("core {}'s {}", core_, name_of_space(range.space));
+}
+
+template <class Cell>
+void Sanitizer::visit(Cell& cell, std::uint32_t index, const AccessRange& range, std::uint64_t addr) {
+    const bool external = range.space == AccessRange::Space::ext;
+    const auto conflict = [&](std::uint32_t other, std::string_view what) {
         report({FindingKind::race, index, other, range.space, addr,
                 fmt::format("{} of {} byte {:#x} is not ordered after its {} by descriptor {}: a wait on engine {} is missing",
-                            range.write ? "write" : "read", name_of_space(range.space), addr, what, other, name_of(engine_of_[other]))});
+                            range.write ? "write" : "read", where(range), addr, what, other, agent_name(agent_of_[other], config_.cores > 1))});
     };
-    const auto visit = [&](Cell& cell, std::uint64_t addr) {
-        if (cell.writer == 0) {
-            if (!range.write)
-                report({FindingKind::uninitialised, index, 0, range.space, addr,
-                        fmt::format("read of {} byte {:#x}, which nothing has written", name_of_space(range.space), addr)});
-        } else if (cell.writer != kHost) {
-            const std::uint32_t writer = cell.writer - 1;
-            const auto by = static_cast<std::size_t>(engine_of_[writer]);
-            if (by != me && now_.seen[by] <= writer) conflict(writer, addr, "write");
-        }
-        if (range.write) {
-            for (std::size_t e = 0; e < kEngines; ++e)
-                if (e != me && cell.readers[e] > 0 && now_.seen[e] < cell.readers[e]) conflict(cell.readers[e] - 1, addr, "read");
-            cell.writer = index + 1;
-            cell.readers = {};
-        } else {
-            cell.readers[me] = index + 1;
-        }
-    };
+    if (cell.writer == 0) {
+        if (!range.write)
+            report({FindingKind::uninitialised, index, 0, range.space, addr,
+                    fmt::format("read of {} byte {:#x}, which nothing has written", where(range), addr)});
+    } else if (cell.writer != kHost) {
+        const std::uint32_t writer = cell.writer - 1, by = agent_of_[writer];
+        if (by != agent_ && now_[by] <= writer) conflict(writer, "write");
+    }
+    // Device memory is read by load engines only.
+    const std::size_t mine = external ? core_ : agent_ % kEngines;
+    if (!range.write) {
+        ASSAY_CHECK(!external || agent_ == agent_of(core_, Engine::load), "device memory is read by load engines only");
+        cell.readers[mine] = index + 1;
+        return;
+    }
+    for (std::size_t r = 0; r < cell.readers.size(); ++r) {
+        if (cell.readers[r] == 0) continue;
+        const std::size_t by = external ? agent_of(static_cast<std::uint32_t>(r), Engine::load) : core_ * kEngines + r;
+        if (by != agent_ && now_[by] < cell.readers[r]) conflict(cell.readers[r] - 1, "read");
+    }
+    cell.writer = index + 1;
+    cell.readers = {};
+}
+
+template <class Pages>
+void Sanitizer::touch(Pages& pages, std::uint32_t index, const AccessRange& range, std::uint64_t begin, std::uint64_t bytes) {
     while (bytes > 0) {
-        const std::uint64_t offset = begin % Page::kBytes;
-        const std::uint64_t length = std::min(bytes, Page::kBytes - offset);
-        Page& page = shadow_->page(range.space, begin);
-        if (length == Page::kBytes && page.cells.empty()) {
-            visit(page.uniform, begin);
+        const std::uint64_t offset = begin % kPageBytes;
+        const std::uint64_t length = std::min(bytes, kPageBytes - offset);
+        auto& page = pages[begin / kPageBytes];
+        if (length == kPageBytes && page.cells.empty()) {
+            visit(page.uniform, index, range, begin);
         } else {
             page.expand();
-            for (std::uint64_t i = 0; i < length; ++i) visit(page.cells[offset + i], begin + i);
-            if (length == Page::kBytes && range.write) {
+            for (std::uint64_t i = 0; i < length; ++i) visit(page.cells[offset + i], index, range, begin + i);
+            if (length == kPageBytes && range.write) {
                 page.uniform = page.cells.front();
                 page.cells.clear();
             }
@@ -123,6 +160,13 @@ void Sanitizer::touch(std::uint32_t index, const AccessRange& range, std::uint64
         begin += length;
         bytes -= length;
     }
+}
+
+void Sanitizer::touch(std::uint32_t index, const AccessRange& range, std::uint64_t begin, std::uint64_t bytes) {
+    if (range.space == AccessRange::Space::ext)
+        std::visit([&](auto& pages) { touch(pages, index, range, begin, bytes); }, shadow_->external);
+    else
+        touch(shadow_->local[core_][range.space == AccessRange::Space::acc], index, range, begin, bytes);
 }
 
 void Sanitizer::access(std::uint32_t index, const AccessRange& range) {
@@ -146,33 +190,34 @@ void Sanitizer::access(std::uint32_t index, const AccessRange& range) {
 void Sanitizer::dispatched(std::uint32_t core, std::uint32_t index, const Decoded& d) {
     if (faults_) faults_->dispatched(core, index, d);
     if (frozen_) return;
-    if (engine_of_.size() <= index) engine_of_.resize(index + 1, Engine::load);
-    engine_of_[index] = d.engine;
-    engine_ = d.engine;
-    const auto me = static_cast<std::size_t>(d.engine);
-    now_ = engines_[me];
+    core_ = d.common.core;
+    agent_ = static_cast<std::uint32_t>(agent_of(core_, d.engine));
+    if (agent_of_.size() <= index) agent_of_.resize(index + 1);
+    agent_of_[index] = agent_;
+    now_ = agents_[agent_];
     for (std::size_t w = 0; w < 4; ++w) {
         const std::uint64_t value = d.common.wait_value[w];
         if (value == 0) continue;
-        const std::vector<Event>& events = signals_[d.common.wait_sem[w]];
+        const SemaphoreId id = awaited(d.common, w);
+        const std::vector<Event>& events = signals_[id];
         const auto met = std::lower_bound(events.begin(), events.end(), value, [](const Event& e, std::uint64_t v) { return e.value < v; });
         if (met == events.end()) {
             report({FindingKind::deadlock, index, 0, AccessRange::Space::spm, d.common.wait_sem[w],
-                    fmt::format("waits for semaphore {} >= {}, but the signals of earlier descriptors bring it to {} only", d.common.wait_sem[w],
+                    fmt::format("waits for {} >= {}, but the signals of earlier descriptors bring it to {} only", semaphore_name(id, config_.cores > 1),
                                 value, events.empty() ? 0 : events.back().value)});
             frozen_ = true;
             return;
         }
-        for (std::size_t e = 0; e < kEngines; ++e) now_.seen[e] = std::max(now_.seen[e], met->clock.seen[e]);
+        for (std::size_t a = 0; a < now_.size(); ++a) now_[a] = std::max(now_[a], met->clock[a]);
     }
     for (const AccessRange& range : accesses(d, config_))
         if (!range.write) access(index, range);
     for (const AccessRange& range : accesses(d, config_))
         if (range.write) access(index, range);
-    now_.seen[me] = index + 1;
-    engines_[me] = now_;
+    now_[agent_] = index + 1;
+    agents_[agent_] = now_;
     if (d.common.signal_add > 0 && !drops_signal(core, index)) {
-        std::vector<Event>& events = signals_[d.common.signal_sem];
+        std::vector<Event>& events = signals_[signalled(d.common)];
         events.push_back({(events.empty() ? 0 : events.back().value) + d.common.signal_add, now_});
     }
 }

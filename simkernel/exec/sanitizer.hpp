@@ -1,7 +1,8 @@
 #pragma once
 // The sanitizer (--sanitize): races, reads of bytes never written, accesses out of range, and waits that no earlier signal meets. It follows
-// the descriptors in stream order as they are dispatched, with a vector clock an engine; happens-before is a property of the program, so a
-// report is the same for every seed, quantum, latency and fidelity. Shadow memory is lazy by page.
+// the descriptors in stream order, with a vector clock for each agent (an engine of a core); happens-before is a property of the program, so a
+// report is the same for every seed, quantum, latency and fidelity. Shadow memory is lazy by page. On a chip that runs a program on several
+// cores, StreamHooks (core_streams.hpp) puts what they dispatch into stream order first.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -43,26 +44,29 @@ public:
 
 private:
     struct Shadow;
-    struct Clock {
-        std::array<std::uint32_t, kAllEngine.size()> seen{};  ///< by engine: 1 + index of the last descriptor ordered before
-    };
+    using Clock = std::vector<std::uint32_t>;  ///< by agent: 1 + index of the last descriptor ordered before
     struct Event {
         std::uint64_t value;  ///< of the semaphore after this signal
         Clock clock;
     };
+    template <class Cell>
+    void visit(Cell& cell, std::uint32_t index, const AccessRange& range, std::uint64_t addr);
+    template <class Pages>
+    void touch(Pages& pages, std::uint32_t index, const AccessRange& range, std::uint64_t begin, std::uint64_t bytes);
     void access(std::uint32_t index, const AccessRange& range);
     void touch(std::uint32_t index, const AccessRange& range, std::uint64_t begin, std::uint64_t bytes);
+    std::string where(const AccessRange& range) const;
     void report(Finding finding);
 
     const ChipConfig config_;
     JobHooks* faults_;
-    std::array<Clock, kAllEngine.size()> engines_{};
-    std::map<std::uint32_t, std::vector<Event>> signals_;
-    std::vector<Engine> engine_of_;
+    std::vector<Clock> agents_;
+    std::map<SemaphoreId, std::vector<Event>> signals_;
+    std::vector<std::uint32_t> agent_of_;  ///< by descriptor
     std::unique_ptr<Shadow> shadow_;
     std::vector<Finding> findings_;
     Clock now_;
-    Engine engine_ = Engine::load;
+    std::uint32_t core_ = 0, agent_ = 0;  ///< of the descriptor at hand
     bool frozen_ = false;  ///< after a deadlock: what follows never runs in stream order
 };
 

@@ -88,6 +88,7 @@ void guide(DescriptorWords& words, Bytes& bytes) {
     words[0] = static_cast<std::uint32_t>(info.opcode);
     for (std::size_t i = 0; i < words.size(); ++i) words[i] &= ~info.reserved[i];
     CommonFields common = decode_common_fields(words);
+    common.core = 0;
     common.signal_sem %= 8;
     for (std::uint32_t& sem : common.wait_sem) sem %= 8;
     encode(common, words);
@@ -113,7 +114,8 @@ void guide(DescriptorWords& words, Bytes& bytes) {
         encode(f, words);
     };
     switch (info.opcode) {
-        case Opcode::nop: break;
+        case Opcode::nop:
+        case Opcode::sync: break;
         case Opcode::load: transfer(decode_load_fields(words)); break;
         case Opcode::fill: transfer(decode_fill_fields(words)); break;
         case Opcode::store: transfer(decode_store_fields(words)); break;

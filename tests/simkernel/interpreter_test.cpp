@@ -1,5 +1,6 @@
 #include "simkernel/exec/interpreter.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -105,7 +106,7 @@ TEST(Decode, EveryReservedBitIsRefused) {
     for (const DescriptorWords& good : gemm_program(4, 8, 8)) {
         Decoded decoded;
         ASSERT_FALSE(decode(good, chip, decoded)) << decode(good, chip, decoded).text;
-        const OpcodeInfo& info = kOpcodes[good[0] & 0xFF];
+        const OpcodeInfo& info = *std::find_if(kOpcodes.begin(), kOpcodes.end(), [&](const OpcodeInfo& i) { return i.opcode == decoded.opcode; });
         for (std::size_t w = 0; w < kDescriptorWords; ++w)
             for (unsigned bit = 0; bit < 32; ++bit)
                 if (info.reserved[w] >> bit & 1) {

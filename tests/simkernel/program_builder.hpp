@@ -39,6 +39,23 @@ inline void add_signal(DescriptorWords& words, std::uint32_t sem, std::uint32_t 
     encode(common, words);
 }
 
+inline void set_core(DescriptorWords& words, std::uint32_t core) {
+    CommonFields common = decode_common_fields(words);
+    common.core = core;
+    encode(common, words);
+}
+inline void share_signal(DescriptorWords& words) {
+    CommonFields common = decode_common_fields(words);
+    common.signal_shared = 1;
+    encode(common, words);
+}
+inline void share_wait(DescriptorWords& words, std::size_t wait, bool shared = true) {
+    CommonFields common = decode_common_fields(words);
+    common.wait_shared[wait] = shared;
+    encode(common, words);
+}
+inline void unshare_wait(DescriptorWords& words, std::size_t wait) { share_wait(words, wait, false); }
+
 inline DescriptorWords load(std::uint64_t ext, std::uint32_t local, std::uint32_t bytes) {
     LoadFields f;
     f.ext_addr = ext;

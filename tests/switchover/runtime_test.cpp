@@ -1,8 +1,10 @@
 // The runtime on the SystemC chip, with behavioural and Verilated units. One TEST a process: SystemC elaborates once.
 #include "switchover/runtime.hpp"
 
+#include <algorithm>
 #include <random>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <systemc>
 
@@ -153,6 +155,136 @@ TEST(Runtime, ResultFaultFlipsExactlyOneBit) {
     Tensor flipped = expected(gemm());
     flipped.as<std::int32_t>()[5] ^= INT32_MIN;
     EXPECT_EQ(result.value().tensors.at("y"), flipped);
+}
+
+TargetOptions two_cores() {
+    TargetOptions o = options();
+    o.chip.cores = 2;
+    return o;
+}
+
+/// Core 0 copies x to y, core 1 copies y to z, core 0 copies z to w.
+Program relay() {
+    Program p;
+    p.chip = "aurum-nano";
+    p.config_hash = config_hash(two_cores().chip);
+    p.precision = "native";
+    const std::array<std::uint64_t, 4> at{0x1000, 0x2000, 0x3000, 0x4000};
+    for (std::uint32_t leg = 0; leg < 3; ++leg) {
+        DescriptorWords in = load(at[leg], 0, 64), out = store(at[leg + 1], 0, 64);
+        add_signal(in, 0);
+        add_waits(out, {{0, leg / 2 + 1}});
+        if (leg > 0) {
+            add_waits(in, {{leg - 1, 1}});
+            share_wait(in, 0);
+        }
+        if (leg < 2) {
+            add_signal(out, leg);
+            share_signal(out);
+        }
+        set_core(in, leg % 2);
+        set_core(out, leg % 2);
+        p.descriptors.push_back(in);
+        p.descriptors.push_back(out);
+        p.layers.push_back({fmt::format("leg{}", leg), "Identity", {static_cast<int>(leg)}, {}, {}, "move", 0, 0, 0, "", 2 * leg, 2});
+        p.debug.insert(p.debug.end(), 2, {leg, 0});
+    }
+    const char* const names[] = {"x", "y", "z", "w"};
+    for (std::size_t i = 0; i < 4; ++i)
+        p.tensors.push_back({names[i], DType::i8, {64}, {0}, false, DeviceAddr{at[i]}, 64, i == 0 ? Role::input : i == 3 ? Role::output : Role::intermediate});
+    p.hbm_bytes = 0x5000;
+    return p;
+}
+
+std::map<std::string, Tensor> relay_input() {
+    Tensor x(DType::i8, {64});
+    for (std::size_t i = 0; i < 64; ++i) x.bytes[i] = static_cast<std::byte>(3 * i + 1);
+    return {{"x", x}};
+}
+
+TEST(Runtime, AProgramOfTwoCoresIsOneJobWithOneTraceInStreamOrder) {
+    const auto target = make_target("tlm", two_cores());
+    RunOptions run_options;
+    run_options.sanitize = true;
+    const auto result = Runtime(*target).run(relay(), relay_input(), run_options);
+    ASSERT_TRUE(result.ok()) << result.error().text;
+    const RunResult& r = result.value();
+    EXPECT_EQ(r.completion.status, static_cast<std::uint32_t>(JobStatus::done));
+    EXPECT_EQ(r.tensors.at("w"), relay_input().at("x"));
+    EXPECT_TRUE(r.findings.empty());
+    ASSERT_EQ(r.trace.size(), 6u);
+    for (std::uint32_t i = 0; i < 6; ++i) {
+        EXPECT_EQ(r.trace[i].descriptor, i);
+        if (i > 0) EXPECT_GE(r.trace[i].record.start, r.trace[i - 1].record.end) << "each waits for the one before";
+    }
+    EXPECT_EQ(r.layer_cycles.size(), 3u);
+    ASSERT_EQ(r.core_counters.size(), 2u);
+    const auto loads = [&](std::size_t core) { return r.core_counters[core][static_cast<std::size_t>(Engine::load)][static_cast<std::size_t>(Counter::retired)]; };
+    EXPECT_EQ(loads(0), 2u);
+    EXPECT_EQ(loads(1), 1u);
+    EXPECT_EQ(r.counters[static_cast<std::size_t>(Engine::load)][static_cast<std::size_t>(Counter::retired)], 3u);
+}
+
+TEST(Runtime, AHostStepIsABarrierForEveryCore) {
+    const auto target = make_target("tlm", two_cores());
+    // Before each stream index in turn: the host turns the bytes of z's predecessor around.
+    int checked = 0;
+    for (std::uint32_t before = 0; before <= 6; ++before, ++checked) {
+        Program p = relay();
+        HostStep step;
+        step.layer = 0;
+        step.before = before;
+        step.inputs = {p.tensors[1]};
+        step.outputs = {p.tensors[1]};
+        step.outputs[0].name = "y";
+        p.host_steps.push_back(step);
+        RunOptions run_options;
+        run_options.sanitize = true;
+        int called = 0;
+        run_options.host = [&](const HostStep&, const std::map<std::string, Tensor>& in) {
+            ++called;
+            Tensor y = in.at("y");
+            std::reverse(y.bytes.begin(), y.bytes.end());
+            return std::map<std::string, Tensor>{{"y", y}};
+        };
+        const auto result = Runtime(*target).run(p, relay_input(), run_options);
+        ASSERT_TRUE(result.ok()) << result.error().text;
+        EXPECT_EQ(called, 1);
+        EXPECT_EQ(result.value().completion.status, static_cast<std::uint32_t>(JobStatus::done)) << before;
+        Tensor expected = relay_input().at("x");
+        if (before == 2) std::reverse(expected.bytes.begin(), expected.bytes.end());  // after y is stored, before it is loaded
+        EXPECT_EQ(result.value().tensors.at("w"), expected) << before;
+        EXPECT_EQ(result.value().trace.size(), 6u);
+        EXPECT_TRUE(result.value().findings.empty()) << before << ": " << result.value().findings[0].text;
+    }
+    EXPECT_EQ(checked, 7);
+}
+
+TEST(Runtime, ADroppedSharedSignalIsADeadlockNamedByStreamIndex) {
+    const auto target = make_target("tlm", two_cores());
+    RunOptions run_options;
+    run_options.sanitize = true;
+    run_options.faults = {parse_fault("drop-signal:3")};
+    const auto result = Runtime(*target).run(relay(), relay_input(), run_options);
+    ASSERT_TRUE(result.ok()) << result.error().text;
+    EXPECT_EQ(result.value().completion.error_code, static_cast<std::uint32_t>(ErrorCode::deadlock));
+    EXPECT_EQ(result.value().completion.core, 0u);
+    EXPECT_EQ(result.value().completion.descriptor, 4u);
+    EXPECT_NE(result.value().post_mortem.find("core 0 load"), std::string::npos) << result.value().post_mortem;
+    ASSERT_EQ(result.value().findings.size(), 1u);
+    EXPECT_EQ(result.value().findings[0].kind, FindingKind::deadlock);
+    EXPECT_EQ(result.value().findings[0].descriptor, 4u);
+}
+
+TEST(Runtime, AFaultInAResultCountsDescriptorsInTheStream) {
+    const auto target = make_target("tlm", two_cores());
+    RunOptions run_options;
+    run_options.faults = {parse_fault("result:z[5].0")};
+    const auto result = Runtime(*target).run(relay(), relay_input(), run_options);
+    ASSERT_TRUE(result.ok()) << result.error().text;
+    Tensor flipped = relay_input().at("x");
+    flipped.bytes[5] ^= std::byte{1};
+    EXPECT_EQ(result.value().tensors.at("w"), flipped);
 }
 
 TEST(Registry, UnknownTargetsUnitsAndGeometriesAreUsageErrors) {

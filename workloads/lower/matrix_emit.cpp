@@ -25,32 +25,48 @@ struct Tile {
 
 class MatrixEmitter {
 public:
-    MatrixEmitter(Lowering& l, const MatrixSpec& spec, const MatrixPlan& plan, const Drain& drain)
-        : l_(l), s_(spec), p_(plan), drain_(drain) {
+    MatrixEmitter(Lowering& l, const MatrixSpec& spec, const MatrixPlan& plan, const Drain& drain, bool several)
+        : l_(l), several_(several), s_(spec), p_(plan), drain_(drain) {
         if (s_.weights) packed_ = pack_weights(l, s_, p_);
         place_params();
-        place_buffers();
     }
 
-    void run() {
+    void run(std::uint32_t core, const MatrixPart& part) {
+        l_.emitter.set_core(core);
+        core_ = core;
+        part_ = part;
+        place_buffers();
+        std::int64_t unit = 0;
         for (const Repeat& repeat : s_.repeats) {
             repeat_ = &repeat;
             const Window& w = s_.window;
             for (std::int64_t n = 0; n < s_.batch; n += p_.tile_batch)
                 for (std::int64_t y = 0; y < w.out[0]; y += p_.tile_rows)
                     for (std::int64_t x = 0; x < w.out[1]; x += p_.tile_cols) {
+                        if (!part_.tiles.has(unit++)) continue;
                         tile_ = {n,
                                  y,
                                  x,
                                  std::min(p_.tile_batch, s_.batch - n),
                                  std::min(p_.tile_rows, w.out[0] - y),
                                  std::min(p_.tile_cols, w.out[1] - x)};
-                        for (std::size_t b = 0; b < p_.blocks.size(); ++b) emit_block(b);
+                        emit_blocks();
                     }
         }
     }
 
 private:
+    /// Each core starts with another block, so that cores with the same blocks ask for different columns of memory: a block's lie in some of the
+    /// HBM's channels.
+    void emit_blocks() {
+        const std::int64_t count = part_.blocks.count();
+        for (std::int64_t i = 0; i < count; ++i) {
+            first_ = i == 0;
+            last_ = i + 1 == count;
+            emit_block(static_cast<std::size_t>(part_.blocks.begin + (i + core_) % count));
+        }
+    }
+
     void place_params() {
         if (drain_.params.empty()) return;
         std::vector<std::byte> image;
@@ -69,7 +85,11 @@ private:
         params_addr_ = l_.add_constant(std::move(image), slot).value;
     }
 
+    /// The buffers of one core, unused yet.
     void place_buffers() {
+        step_ = 0;
+        image_key_ = weight_key_ = params_key_ = {};
+        extras_.clear();
         std::uint32_t at = l_.scratchpad_base(p_.total_bytes());
         const auto ring = [&](std::uint64_t bytes, int count) {
             const Ring r(at, static_cast<std::uint32_t>(bytes), count);
@@ -190,8 +210,9 @@ private:
         switch (p_.weight_mode) {
             case WeightMode::resident:
                 key = {0};
-                bytes = packed_.block_offset.back() + packed_.block_bytes.back();
-                result = packed_.block_offset[b] + inside;
+                from = packed_.block_offset[first_block()];
+                bytes = packed_.block_offset[last_block()] + packed_.block_bytes[last_block()] - from;
+                result = packed_.block_offset[b] + inside - from;
                 break;
             case WeightMode::block:
                 key = {static_cast<std::int64_t>(b)};
@@ -208,10 +229,22 @@ private:
         if (key != weight_key_) {
             weight_key_ = key;
             l_.emitter.at(Stage::load, step_, weights_.advance());
-            emit_load(l_.emitter, packed_.addr + static_cast<std::uint64_t>(from), weights_.addr(), 1, {{bytes, 1, 1}});
+            load_weights(from, bytes);
         }
         weights_.use(step_);
         return weights_.addr() + static_cast<std::uint32_t>(result);
+    }
+
+    /// Each core begins a bank of the HBM further into its weights: blocks often lie a multiple of all banks apart, and cores that read theirs side by
+    /// side would close each other's rows with every burst.
+    void load_weights(std::int64_t from, std::int64_t bytes) {
+        const std::int64_t skip = core_ * l_.chip.hbm_channels * l_.chip.hbm_row_bytes;
+        const auto piece = [&](std::int64_t at, std::int64_t length) {
+            emit_load(l_.emitter, packed_.addr + static_cast<std::uint64_t>(from + at), weights_.addr() + static_cast<std::uint32_t>(at), 1, {{length, 1, 1}});
+        };
+        if (skip == 0 || bytes < 2 * skip) return piece(0, bytes);
+        piece(skip, bytes - skip);
+        piece(0, skip);
     }
 
     std::uint32_t ensure_dynamic(std::size_t b, std::int64_t slab, int plane) {
@@ -242,6 +275,11 @@ private:
         const Block& block = p_.blocks[b];
         acc_.advance();
         bool chained = false;
+        if (several_ && step_ == 0 && !s_.dynamic && p_.weight_mode != WeightMode::piece) {
+            // The first image waits for other cores; what waits for nobody goes before it in the queue.
+            (void)ensure_weights(b, 0, p_.passes[0].second, 0, 0);
+            if (!drain_.params.empty()) (void)ensure_params(b);
+        }
         if (p_.single_segment()) {
             ensure_image(block, 0);
             for (const auto& [plane, weight_plane] : p_.passes) {
@@ -366,7 +404,8 @@ private:
                     {params + static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(columns) * 4, drain_.types[i], {4, 0, 0, 0, 0}});
         }
         load_extras(block, streams);
-        if (!p_.whole_output || b == 0) out_.advance();
+        ASSAY_CHECK(!p_.whole_output || part_.blocks.count() == static_cast<std::int64_t>(p_.blocks.size()), "a core with a part of the outputs stores them by block");
+        if (!p_.whole_output || first_) out_.advance();
         const std::int64_t held = p_.whole_output ? s_.outputs : block.count, at = p_.whole_output ? block.first : 0;
         VectorShape shape;
         shape.count = {static_cast<std::uint32_t>(columns), static_cast<std::uint32_t>(tile_.m()), 1, 1, 1};
@@ -375,7 +414,7 @@ private:
                           {size, static_cast<std::int32_t>(held) * size, 0, 0, 0}};
         l_.emitter.at(Stage::drain, step_);
         emit_plan(l_.emitter, drain_.plan, shape, streams, out, temp_);
-        if (p_.whole_output && b + 1 < p_.blocks.size()) return;
+        if (p_.whole_output && !last_) return;
         l_.emitter.at(Stage::store, step_);
         const auto& t = s_.out_strides;
         const std::int64_t first = p_.whole_output ? 0 : block.first, pixel = held * size;
@@ -387,7 +426,14 @@ private:
                     {tile_.batch, t[0] * size, tile_.rows * tile_.cols * pixel}});
     }
 
+    std::size_t first_block() const { return static_cast<std::size_t>(part_.blocks.begin); }
+    std::size_t last_block() const { return static_cast<std::size_t>(part_.blocks.end - 1); }
+
     Lowering& l_;
+    const bool several_;  ///< cores have a part
+    MatrixPart part_;
+    std::int64_t core_ = 0;
+    bool first_ = true, last_ = true;  ///< block of a tile on this core
     const MatrixSpec& s_;
     const MatrixPlan& p_;
     const Drain& drain_;
@@ -406,8 +452,12 @@ private:
 
 }  // namespace
 
-void emit_matrix_tiles(Lowering& lowering, const MatrixSpec& spec, const MatrixPlan& plan, const Drain& drain) {
-    MatrixEmitter(lowering, spec, plan, drain).run();
+void emit_matrix_tiles(Lowering& lowering, const MatrixSpec& spec, const MatrixPlan& plan, const Drain& drain, const std::vector<MatrixPart>& parts) {
+    MatrixEmitter emitter(lowering, spec, plan, drain, parts.size() > 1);
+    if (parts.size() > 1) lowering.emitter.begin_disjoint_stores();
+    for (std::uint32_t core = 0; core < parts.size(); ++core) emitter.run(core, parts[core]);
+    lowering.emitter.end_disjoint_stores();
+    lowering.emitter.set_core(0);
 }
 
 }  // namespace assay::workloads

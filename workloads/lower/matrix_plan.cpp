@@ -72,44 +72,6 @@ void choose_passes(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
     p.passes = {{2, 0}, {1, 1}, {0, 2}, {1, 0}, {0, 1}, {0, 0}};  // smallest products first
 }
 
-/// Fills in the buffer sizes for the plan's choices.
-void size_buffers(const MatrixSpec& spec, MatrixPlan& p) {
-    const Window& w = spec.window;
-    const std::int64_t in_rows = (p.tile_rows - 1) * w.stride[0] + w.reach(0), in_cols = (p.tile_cols - 1) * w.stride[1] + w.reach(1);
-    const std::int64_t m = p.tile_batch * p.tile_rows * p.tile_cols;
-    std::int64_t depth = 0, columns = 0, k = 0;
-    p.slab_count = 1;
-    for (const Block& b : p.blocks) {
-        depth = std::max(depth, p.depth_of(b));
-        columns = std::max(columns, b.count);
-        k = std::max(k, kernel_area(spec) * b.depth);
-        p.slab_count = std::max(p.slab_count, p.slabs_of(b));
-    }
-    const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
-    const std::int64_t image = p.tile_batch * in_rows * in_cols * (p.whole_depth ? spec.channels : depth);
-    const bool converted = !spec.integer || spec.dynamic;
-    p.stage_bytes = converted ? align_up(u(image * p.source)) : 0;
-    p.plane_bytes = align_up(u(image * p.element));
-    p.image_bytes = p.plane_bytes * u(p.planes);
-    const std::int64_t row = columns * p.element;
-    if (spec.dynamic) {
-        p.weight_stage_bytes = align_up(u(depth * columns * p.weight_source));
-        p.weight_bytes = align_up(u(depth * row)) * u(p.weight_planes);
-    } else if (p.weight_mode == WeightMode::resident) {
-        std::int64_t all = 0;
-        for (const Block& b : p.blocks) all += kernel_area(spec) * b.depth * b.count * p.element * p.weight_planes;
-        p.weight_bytes = align_up(u(all));
-    } else {
-        p.weight_bytes = align_up(u(p.weight_mode == WeightMode::block ? k * row * p.weight_planes : p.piece_k * row));
-    }
-    p.params_bytes = align_up(u(p.params * 4 * (p.resident_params ? spec.outputs : columns)));
-    p.out_bytes = align_up(u(m * (p.whole_output ? spec.outputs : columns) * p.out_size));
-    p.temp_bytes = p.temps * align_up(u(m * columns * 4));
-    p.extra_bytes.clear();
-    for (const std::int64_t size : p.extra_sizes) p.extra_bytes.push_back(align_up(u(m * columns * size)));
-    p.acc_bytes = u(m * columns * 4);
-}
-
 /// Weights as near as they fit: all at once in half the scratchpad, else a block in a quarter, else pieces of K.
 void choose_weight_mode(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
     const std::int64_t spm = l.chip.spm_bytes;
@@ -149,7 +111,7 @@ bool fit_tile(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
     while (true) {
         for (const bool whole : {true, false}) {
             p.whole_output = whole;
-            size_buffers(spec, p);
+            resize_buffers(spec, p);
             if (p.total_bytes() <= spm) return true;
         }
         if (p.tile_batch > 1)
@@ -164,6 +126,43 @@ bool fit_tile(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
 }
 
 }  // namespace
+
+void resize_buffers(const MatrixSpec& spec, MatrixPlan& p) {
+    const Window& w = spec.window;
+    const std::int64_t in_rows = (p.tile_rows - 1) * w.stride[0] + w.reach(0), in_cols = (p.tile_cols - 1) * w.stride[1] + w.reach(1);
+    const std::int64_t m = p.tile_batch * p.tile_rows * p.tile_cols;
+    std::int64_t depth = 0, columns = 0, k = 0;
+    p.slab_count = 1;
+    for (const Block& b : p.blocks) {
+        depth = std::max(depth, p.depth_of(b));
+        columns = std::max(columns, b.count);
+        k = std::max(k, kernel_area(spec) * b.depth);
+        p.slab_count = std::max(p.slab_count, p.slabs_of(b));
+    }
+    const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+    const std::int64_t image = p.tile_batch * in_rows * in_cols * (p.whole_depth ? spec.channels : depth);
+    const bool converted = !spec.integer || spec.dynamic;
+    p.stage_bytes = converted ? align_up(u(image * p.source)) : 0;
+    p.plane_bytes = align_up(u(image * p.element));
+    p.image_bytes = p.plane_bytes * u(p.planes);
+    const std::int64_t row = columns * p.element;
+    if (spec.dynamic) {
+        p.weight_stage_bytes = align_up(u(depth * columns * p.weight_source));
+        p.weight_bytes = align_up(u(depth * row)) * u(p.weight_planes);
+    } else if (p.weight_mode == WeightMode::resident) {
+        std::int64_t all = 0;
+        for (const Block& b : p.blocks) all += kernel_area(spec) * b.depth * b.count * p.element * p.weight_planes;
+        p.weight_bytes = align_up(u(all));
+    } else {
+        p.weight_bytes = align_up(u(p.weight_mode == WeightMode::block ? k * row * p.weight_planes : p.piece_k * row));
+    }
+    p.params_bytes = align_up(u(p.params * 4 * (p.resident_params ? spec.outputs : columns)));
+    p.out_bytes = align_up(u(m * (p.whole_output ? spec.outputs : columns) * p.out_size));
+    p.temp_bytes = p.temps * align_up(u(m * columns * 4));
+    p.extra_bytes.clear();
+    for (const std::int64_t size : p.extra_sizes) p.extra_bytes.push_back(align_up(u(m * columns * size)));
+    p.acc_bytes = u(m * columns * 4);
+}
 
 std::uint64_t MatrixPlan::total_bytes() const {
     const std::uint64_t weights = weight_mode == WeightMode::resident && weight_stage_bytes == 0 ? weight_bytes : 2 * weight_bytes;

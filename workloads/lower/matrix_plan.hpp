@@ -59,6 +59,9 @@ struct MatrixPlan {
 /// Throws NodeError when even the smallest tile does not fit.
 MatrixPlan plan_matrix(const Lowering& lowering, const MatrixSpec& spec, const Drain& drain);
 
+/// Fills in the buffer sizes for the plan's other choices.
+void resize_buffers(const MatrixSpec& spec, MatrixPlan& plan);
+
 /// The K of one block and slab (`depth` channels), in the order (kh, kw, c), cut for the array. `pitch` is bytes between pixels of the tile
 /// and `line` between its rows. Grouped chunks hold whole periods of `depth`.
 std::vector<Chunk> chunks_of(const MatrixSpec& spec, std::int64_t depth, std::int64_t element, std::int64_t pitch, std::int64_t line,

@@ -10,6 +10,7 @@
 #include "workloads/lower/vector_job.hpp"
 #include "workloads/passes/window.hpp"
 #include "workloads/schedule/dma.hpp"
+#include "workloads/schedule/shares.hpp"
 
 namespace assay::workloads {
 namespace {
@@ -64,15 +65,31 @@ public:
         }
         direct_ = finish_.ops().empty();
         choose_tile();
+        choose_cores();
     }
 
     void run() {
         if (p_.varying) place_counts();
-        std::int64_t step = 0;
+        if (cores_ > 1) l_.emitter.begin_disjoint_stores();
+        for (std::int64_t core = 0; core < cores_; ++core) {
+            l_.emitter.set_core(static_cast<std::uint32_t>(core));
+            place();
+            run_share(share_of(tile_count(), core, cores_));
+        }
+        l_.emitter.end_disjoint_stores();
+        l_.emitter.set_core(0);
+    }
+
+    std::int64_t cores() const { return cores_; }
+
+private:
+    void run_share(const Share& share) {
+        std::int64_t step = 0, unit = 0;
         for (std::int64_t n = 0; n < p_.batch; ++n)
             for (std::int64_t c = 0; c < p_.channels; c += p_.depth)
                 for (std::int64_t y = 0; y < p_.w.out[0]; y += p_.rows)
                     for (std::int64_t x = 0; x < p_.w.out[1]; x += p_.cols) {
+                        if (!share.has(unit++)) continue;
                         if (chunk_ < p_.w.kernel[0])
                             step = window_in_parts(n, c, step);
                         else
@@ -80,7 +97,25 @@ public:
                     }
     }
 
-private:
+    std::int64_t tile_count() const {
+        const auto tiles = [](std::int64_t all, std::int64_t one) { return (all + one - 1) / one; };
+        return p_.batch * tiles(p_.channels, p_.depth) * tiles(p_.w.out[0], p_.rows) * tiles(p_.w.out[1], p_.cols);
+    }
+
+    /// Windows are dealt out to cores, each whole on one of them; tiles become smaller where they are fewer.
+    void choose_cores() {
+        const std::int64_t lanes = l_.chip.vpu_lanes, blocks = (p_.channels + lanes - 1) / lanes;
+        const std::int64_t windows = p_.batch * p_.w.out[0] * p_.w.out[1];
+        const double cycles = static_cast<double>(windows * blocks * p_.w.kernel[0] * p_.w.kernel[1]) * static_cast<double>(gather_.ops().size() + 1);
+        cores_ = cores_for(l_.chip, l_.options.cores, windows * blocks, cycles);
+        while (tile_count() < cores_) {
+            std::int64_t& part = p_.rows > 1 ? p_.rows : p_.depth > lanes ? p_.depth : p_.cols;
+            if (part == 1) break;
+            part = (part + 1) / 2;
+        }
+        cores_ = std::min(cores_, tile_count());
+    }
+
     std::uint64_t bytes(const PoolPlan& p) const {
         const auto pixels = static_cast<std::uint64_t>(p.rows * p.cols);
         const auto depth = static_cast<std::uint64_t>(p.depth);
@@ -112,6 +147,10 @@ private:
         if (!fits(2 * half))
             throw NodeError(id_, fmt::format("a window of {}x{} needs {} scratchpad bytes, the chip has {}; use a larger chip",
                                              p_.w.kernel[0], p_.w.kernel[1], bytes(p_), l_.chip.spm_bytes));
+    }
+
+    /// The buffers of one core, unused yet.
+    void place() {
         std::uint32_t at = l_.scratchpad_base(bytes(p_));
         const auto take = [&](std::int64_t size) {
             const std::uint32_t addr = at;
@@ -278,6 +317,7 @@ private:
     std::uint64_t counts_addr_ = 0;
     std::int64_t chunk_ = 1;  ///< rows of the window at a time
     std::uint32_t carried_ = 0;
+    std::int64_t cores_ = 1;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "workloads/lower/vector_job.hpp"
 #include "workloads/passes/passes.hpp"
 #include "workloads/schedule/dma.hpp"
+#include "workloads/schedule/shares.hpp"
 
 namespace assay::workloads {
 namespace {
@@ -129,12 +130,31 @@ public:
         combine_ = plan_expr(combine);
         word_ = op_ == Reduce::add_f32 || op_ == Reduce::max_f32 || op_ == Reduce::min_f32 ? Dtype::f32 : Dtype::i32;
         choose_tile(id);
-        place();
+        choose_cores();
     }
 
     void run() {
+        if (cores_ > 1) l_.emitter.begin_disjoint_stores();
+        for (std::int64_t core = 0; core < cores_; ++core) {
+            l_.emitter.set_core(static_cast<std::uint32_t>(core));
+            place();
+            step_ = 0;
+            run_share(share_of(groups(), core, cores_));
+        }
+        l_.emitter.end_disjoint_stores();
+        l_.emitter.set_core(0);
+    }
+
+    std::int64_t tile_elements() const { return elements(tile_, false); }
+    std::int64_t cores() const { return cores_; }
+
+private:
+    /// Tiles of results: each is reduced whole on one core.
+    void run_share(const Share& share) {
         std::vector<std::int64_t> at(dims_.size(), 0);
+        std::int64_t group = 0;
         do {
+            if (!share.has(group++)) continue;
             bool first = true;
             do {
                 reduce_piece(at, first);
@@ -147,9 +167,32 @@ public:
         } while (next(at, false));
     }
 
-    std::int64_t tile_elements() const { return elements(tile_, false); }
+    std::int64_t groups() const {
+        std::int64_t n = 1;
+        for (std::size_t d = 0; d < dims_.size(); ++d)
+            if (!dims_[d].reduced) n *= (dims_[d].extent + tile_[d] - 1) / tile_[d];
+        return n;
+    }
 
-private:
+    /// Makes tiles smaller along what is kept, never along what is reduced: bits depend on that.
+    void choose_cores() {
+        std::int64_t all = 1, kept = 1;
+        for (const Dim& d : dims_) {
+            all *= d.extent;
+            if (!d.reduced) kept *= d.extent;
+        }
+        const double operations = static_cast<double>(element_.segments.size() + 1) * 2.0;
+        cores_ = cores_for(l_.chip, l_.options.cores, kept, static_cast<double>(all) * operations / static_cast<double>(l_.chip.vpu_lanes));
+        while (groups() < cores_) {
+            std::size_t largest = dims_.size();
+            for (std::size_t d = dims_.size(); d-- > 0;)
+                if (!dims_[d].reduced && tile_[d] > 1 && (largest == dims_.size() || tile_[d] >= tile_[largest])) largest = d;
+            if (largest == dims_.size()) break;
+            tile_[largest] = (tile_[largest] + 1) / 2;
+        }
+        cores_ = std::min(cores_, groups());
+    }
+
     /// Moves on among the tiles along the reduced or the kept dimensions; false (and back at the start) after the last.
     bool next(std::vector<std::int64_t>& at, bool reduced) const {
         for (std::size_t d = dims_.size(); d-- > 0;) {
@@ -298,6 +341,7 @@ private:
     Ring in_, out_;
     std::uint32_t running_ = 0, piece_ = 0, element_temp_ = 0, finish_temp_ = 0;
     std::int64_t step_ = 0;
+    std::int64_t cores_ = 1;
 };
 
 }  // namespace
@@ -346,8 +390,8 @@ void lower_reduce(Lowering& l, NodeId id) {
     emitter.run();
     simkernel::Layer layer;
     layer.precision = tail.quantization ? "int8" : "fp32";
-    layer.mapping = fmt::format("{} groups of {} on {} lanes, {} elements a tile", element_count(x.shape) / std::max<std::int64_t>(count, 1), count,
-                                l.chip.vpu_lanes, emitter.tile_elements());
+    layer.mapping = fmt::format("{} groups of {} on {} lanes, {} elements a tile{}", element_count(x.shape) / std::max<std::int64_t>(count, 1), count,
+                                l.chip.vpu_lanes, emitter.tile_elements(), on_cores(emitter.cores()));
     std::vector<NodeId> nodes{id};
     nodes.insert(nodes.end(), chain.nodes.begin(), chain.nodes.end());
     nodes.insert(nodes.end(), tail.nodes.begin(), tail.nodes.end());

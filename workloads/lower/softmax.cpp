@@ -9,6 +9,7 @@
 #include "workloads/lower/vector_job.hpp"
 #include "workloads/passes/passes.hpp"
 #include "workloads/schedule/dma.hpp"
+#include "workloads/schedule/shares.hpp"
 
 namespace assay::workloads {
 namespace {
@@ -61,14 +62,21 @@ void lower_softmax(Lowering& l, NodeId id) {
     if (bytes(chunk) > static_cast<std::uint64_t>(l.chip.spm_bytes))
         throw NodeError(id, fmt::format("a row of {} elements needs {} scratchpad bytes, the chip has {}; use a larger chip", row, bytes(1),
                                         l.chip.spm_bytes));
+    // Rows are dealt out to cores: each is reduced on one of them.
+    const std::int64_t passes = static_cast<std::int64_t>(maximum.ops().size() + exponent.ops().size() + divide.ops().size()) + 4;
+    const std::int64_t all_rows = element_count(outer), loops = all_rows / most;
+    std::int64_t cores = cores_for(l.chip, l.options.cores, all_rows, static_cast<double>(all_rows * row * passes) / static_cast<double>(l.chip.vpu_lanes));
+    while (cores > 1 && chunk > 1 && loops * ((most + chunk - 1) / chunk) < cores) chunk = (chunk + 1) / 2;
+    const std::int64_t units = loops * ((most + chunk - 1) / chunk);
+    cores = std::min(cores, units);
     std::uint32_t at = l.scratchpad_base(bytes(chunk));
     const auto take = [&](std::int64_t size, std::uint32_t count) {
         const std::uint32_t addr = at;
         at += count * static_cast<std::uint32_t>(align_up(static_cast<std::uint64_t>(size)));
         return addr;
     };
-    Ring in(take(chunk * row * in_size, 2), static_cast<std::uint32_t>(align_up(chunk * row * in_size)), 2);
-    Ring result(take(chunk * row * out_size, 2), static_cast<std::uint32_t>(align_up(chunk * row * out_size)), 2);
+    const Ring fresh_in(take(chunk * row * in_size, 2), static_cast<std::uint32_t>(align_up(chunk * row * in_size)), 2);
+    const Ring fresh_result(take(chunk * row * out_size, 2), static_cast<std::uint32_t>(align_up(chunk * row * out_size)), 2);
     const std::uint32_t e = take(chunk * row * 4, 1), temp = take(chunk * row * 4, 1), m = take(chunk * rows.inner * 4, 1),
                         s = take(chunk * rows.inner * 4, 1);
 
@@ -83,9 +91,18 @@ void lower_softmax(Lowering& l, NodeId id) {
         return d;
     };
     l.begin_layer();
-    std::int64_t step = 0;
+    if (cores > 1) l.emitter.begin_disjoint_stores();
+    Ring in, result;
+    std::int64_t step = 0, unit = 0, core = -1;
     Shape index(outer.size(), 0);
     while (true) {
+        if (core < 0 || !share_of(units, core, cores).has(unit)) {
+            l.emitter.set_core(static_cast<std::uint32_t>(++core));
+            in = fresh_in;
+            result = fresh_result;
+            step = 0;
+        }
+        ++unit;
         const std::int64_t n = std::min(chunk, most - index.back());
         std::int64_t from = 0, to = 0;
         for (std::size_t d = 0; d < rows.first; ++d) {
@@ -140,9 +157,11 @@ void lower_softmax(Lowering& l, NodeId id) {
         }
         if (d == SIZE_MAX) break;
     }
+    l.emitter.end_disjoint_stores();
+    l.emitter.set_core(0);
     simkernel::Layer layer;
     layer.precision = tail.quantization ? "int8" : "fp32";
-    layer.mapping = fmt::format("{} rows of {} on {} lanes", element_count(x.shape) / rows.length, rows.length, l.chip.vpu_lanes);
+    layer.mapping = fmt::format("{} rows of {} on {} lanes{}", element_count(x.shape) / rows.length, rows.length, l.chip.vpu_lanes, on_cores(cores));
     std::vector<NodeId> nodes{id};
     nodes.insert(nodes.end(), tail.nodes.begin(), tail.nodes.end());
     l.end_layer(std::move(layer), id, std::move(nodes), {x}, tail.output);

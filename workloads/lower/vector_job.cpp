@@ -7,6 +7,7 @@
 #include "simkernel/exec/decode.hpp"
 #include "support/error.hpp"
 #include "workloads/schedule/dma.hpp"
+#include "workloads/schedule/shares.hpp"
 
 namespace assay::workloads {
 namespace {
@@ -66,27 +67,68 @@ public:
         collapse(job_);
         copy_ = job_.is_copy();
         if (!copy_) plan_ = plan_expr(job_.expr);
-        choose_tile(region.budget);
-        place(region);
+        choose_cores(region.budget);
+        base_ = region.base ? *region.base : l_.scratchpad_base(bytes_for(tile_));
+        last_use_ = region.last_use;
     }
 
     /// Emits the tiles; returns the step after the last.
     std::int64_t run(std::int64_t step) {
-        Shape at(tile_.size(), 0);
-        while (true) {
-            Shape extent = tile_;
-            for (std::size_t d = 0; d < at.size(); ++d) extent[d] = std::min(tile_[d], job_.extents[d] - at[d]);
-            emit_tile(at, extent, step++);
-            std::size_t d = at.size();
-            while (d-- > 0) {
-                if ((at[d] += tile_[d]) < job_.extents[d]) break;
-                at[d] = 0;
-            }
-            if (d == SIZE_MAX) return step;
+        const std::int64_t units = tile_count(tile_);
+        std::int64_t last = step;
+        if (cores_ > 1) l_.emitter.begin_disjoint_stores();
+        for (std::int64_t core = 0; core < cores_; ++core) {
+            l_.emitter.set_core(static_cast<std::uint32_t>(core));
+            place();
+            last = std::max(last, run_share(share_of(units, core, cores_), step));
         }
+        l_.emitter.end_disjoint_stores();
+        l_.emitter.set_core(0);
+        return last;
     }
 
 private:
+    std::int64_t run_share(const Share& share, std::int64_t step) {
+        for (std::int64_t unit = share.begin; unit < share.end; ++unit) {
+            Shape at(tile_.size(), 0), extent = tile_;
+            std::int64_t rest = unit;
+            for (std::size_t d = at.size(); d-- > 0;) {
+                const std::int64_t count = (job_.extents[d] + tile_[d] - 1) / tile_[d];
+                at[d] = rest % count * tile_[d];
+                rest /= count;
+                extent[d] = std::min(tile_[d], job_.extents[d] - at[d]);
+            }
+            emit_tile(at, extent, step++);
+        }
+        return step;
+    }
+
+    std::int64_t tile_count(const Shape& tile) const {
+        std::int64_t tiles = 1;
+        for (std::size_t d = 0; d < tile.size(); ++d) tiles *= (job_.extents[d] + tile[d] - 1) / tile[d];
+        return tiles;
+    }
+
+    /// The number of cores (1, 2, 4, … or all) and the tile that finish first.
+    void choose_cores(std::uint64_t budget) {
+        double best = choose_tile(budget);
+        const Shape alone = tile_;
+        Shape tile = alone;
+        const std::int64_t most = l_.options.cores;
+        for (std::int64_t cores = 2; most > 1; cores = std::min(2 * cores, most)) {
+            cores_ = cores;
+            const double cycles = choose_tile(budget) + sharing_cycles(l_.chip);
+            if (cycles < best && tile_count(tile_) >= cores) {
+                best = cycles;
+                tile = tile_;
+                chosen_ = cores;
+            }
+            if (cores == most) break;
+        }
+        cores_ = chosen_;
+        tile_ = tile;
+    }
+
     std::uint64_t bytes_for(const Shape& tile) const {
         std::uint64_t total = copy_ ? 0 : 2 * align_up(tile_bytes(job_.output, tile));
         for (const JobTensor& t : job_.inputs) total += 2 * align_up(tile_bytes(t, tile));
@@ -113,7 +155,7 @@ private:
         }
         const auto burst = static_cast<double>(l_.chip.dma_burst_bytes), length = static_cast<double>(run);
         const double bursts = bytes / length * std::ceil(length / burst);
-        const double wide = static_cast<double>(std::min(l_.chip.noc_bytes_per_cycle, l_.chip.hbm_channels * l_.chip.hbm_bytes_per_cycle));
+        const double wide = bytes_per_cycle(l_.chip, cores_);
         return std::max(bursts * std::max(1.0, latency() / static_cast<double>(l_.chip.dma_outstanding)), bytes / wide);
     }
 
@@ -121,11 +163,9 @@ private:
 
     /// Cycles of the whole job with this tile: the slowest of the three engines' stages, and two steps to fill and drain the pipeline.
     double job_cycles(const Shape& tile) const {
-        double tiles = 1, elements = 1;
-        for (std::size_t d = 0; d < tile.size(); ++d) {
-            tiles *= static_cast<double>((job_.extents[d] + tile[d] - 1) / tile[d]);
-            elements *= static_cast<double>(tile[d]);
-        }
+        const auto tiles = static_cast<double>((tile_count(tile) + cores_ - 1) / cores_);  // of the core that has most
+        double elements = 1;
+        for (const std::int64_t n : tile) elements *= static_cast<double>(n);
         const double fixed = static_cast<double>(l_.chip.dma_setup_cycles) + latency();
         double load = 0;
         for (const JobTensor& t : job_.inputs) load += fixed + transfer_cycles(t, tile);
@@ -141,8 +181,8 @@ private:
     }
 
     /// From one element, the dimension whose doubling pays most is doubled until nothing fits; the largest tile on the way that is about as cheap as
-    /// the cheapest is taken.
-    void choose_tile(std::uint64_t budget) {
+    /// the cheapest is taken. Returns the job's cycles with it, on cores_ cores.
+    double choose_tile(std::uint64_t budget) {
         Shape tile(job_.extents.size(), 1);
         ASSAY_CHECK(bytes_for(tile) <= budget, "one element of every operand fits a quarter of the smallest scratchpad");
         tile_ = tile;
@@ -172,6 +212,7 @@ private:
             const std::int64_t count = (job_.extents[d] + tile_[d] - 1) / tile_[d];
             tile_[d] = (job_.extents[d] + count - 1) / count;
         }
+        return best;
     }
 
     /// The largest extent of dimension d that fits.
@@ -188,11 +229,13 @@ private:
         return low;
     }
 
-    void place(const Region& region) {
-        std::uint32_t at = region.base ? *region.base : l_.scratchpad_base(bytes_for(tile_));
+    /// The buffers of one core, unused yet.
+    void place() {
+        std::uint32_t at = base_;
+        rings_.clear();
         const auto ring = [&](const JobTensor& t) {
             const auto bytes = static_cast<std::uint32_t>(align_up(tile_bytes(t, tile_)));
-            const Ring r(at, bytes, 2, region.last_use);
+            const Ring r(at, bytes, 2, last_use_);
             at += 2 * bytes;
             return r;
         };
@@ -287,6 +330,9 @@ private:
     bool copy_ = false;
     ExprPlan plan_;
     Shape tile_;
+    std::int64_t cores_ = 1, chosen_ = 1;
+    std::uint32_t base_ = 0;
+    std::int64_t last_use_ = kNeverUsed;
     std::vector<Ring> rings_;
     Ring out_;
     std::uint32_t temp_ = 0;

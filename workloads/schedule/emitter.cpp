@@ -52,6 +52,8 @@ void add_index_list(std::vector<Touch>& touches, const Fields& f) {
 
 void Emitter::begin_layer(std::uint32_t layer) {
     layer_ = layer;
+    core_ = 0;
+    group_ = 0;
     pending_.clear();
 }
 
@@ -96,6 +98,7 @@ void Emitter::push(Opcode opcode, Engine engine, const Fields& f, std::vector<To
     item.touches = std::move(touches);
     item.layer = layer_;
     item.tile = tile_;
+    item.core = core_;
     pending_.push_back(std::move(item));
 }
 
@@ -111,6 +114,7 @@ void Emitter::emit(const FillFields& f) {
 
 void Emitter::emit(const StoreFields& f) {
     std::vector<Touch> touches{local_touch(f.local_addr, false, f.run_bytes, f.count, f.local_stride), external_touch(f, true)};
+    touches.back().group = group_;
     add_index_list(touches, f);
     push(Opcode::store, Engine::store, f, std::move(touches));
 }

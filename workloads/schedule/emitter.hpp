@@ -3,7 +3,8 @@
 //
 // A layer is a series of steps (one output tile each, roughly). Each descriptor names its stage and step; within a layer they are sorted so
 // that loads of step t+1 stand before the compute of step t (software pipelining). A buffer used last in step u may be written again by a
-// load or conversion of a later step only after u's users: the caller names u, and the order honours it. Semaphores are put in at the end
+// load or conversion of a later step only after u's users: the caller names u, and the order honours it. A layer may be dealt out to several cores:
+// equal steps of different cores then stand together. Semaphores are put in at the end
 // by one pass (semaphores.hpp), which looks only at what each descriptor reads and writes.
 #include <cstdint>
 #include <vector>
@@ -18,6 +19,8 @@ struct Touch {
     enum class Space : std::uint8_t { spm, acc, hbm } space = Space::spm;
     bool write = false;
     std::uint64_t low = 0, high = 0;
+    /// Writes to HBM: those of one group (not 0) touch different bytes, though their intervals may overlap.
+    std::uint32_t group = 0;
 };
 
 struct Item {
@@ -25,7 +28,7 @@ struct Item {
     simkernel::Engine engine = simkernel::Engine::load;
     simkernel::DescriptorWords words{};
     std::vector<Touch> touches;
-    std::uint32_t layer = 0, tile = 0;
+    std::uint32_t layer = 0, tile = 0, core = 0;
 };
 
 enum class Stage { load, convert, compute, drain, store };
@@ -40,6 +43,13 @@ public:
 
     /// Forgets the descriptors of a layer that was begun and not ended.
     void abort_layer() { pending_.clear(); }
+
+    /// Core of the descriptors that follow; 0 when a layer begins. Each core has scratchpad, accumulator and steps of its own.
+    void set_core(std::uint32_t core) { core_ = core; }
+
+    /// Until the end: stores of different descriptors write different bytes, whichever core they are on.
+    void begin_disjoint_stores() { group_ = ++groups_; }
+    void end_disjoint_stores() { group_ = 0; }
 
     /// Stage and step of the descriptors that follow; `last_use` is the last step that used the buffer they write (load and convert only).
     void at(Stage stage, std::int64_t step, std::int64_t last_use = kNeverUsed);
@@ -58,7 +68,7 @@ private:
 
     std::vector<Item> stream_, pending_;
     std::int64_t key_ = 0;
-    std::uint32_t layer_ = 0, tile_ = 0;
+    std::uint32_t layer_ = 0, tile_ = 0, core_ = 0, group_ = 0, groups_ = 0;
 };
 
 /// Buffers of equal size used in turn. `use` marks the current one as used by a step.
