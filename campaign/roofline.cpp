@@ -61,18 +61,26 @@ std::string_view name_of(Limit limit) {
     return "?";
 }
 
-double memory_bytes_per_cycle(const simkernel::ChipConfig& chip) {
-    return static_cast<double>(std::min(chip.hbm_channels * chip.hbm_bytes_per_cycle, chip.noc_bytes_per_cycle));
+Roofs roofs(const simkernel::ChipConfig& chip, std::int64_t cores) {
+    return {static_cast<double>(std::min(chip.hbm_channels * chip.hbm_bytes_per_cycle, cores * chip.noc_bytes_per_cycle)),
+            static_cast<double>(cores * chip.mxu_rows * chip.mxu_cols), static_cast<double>(cores * chip.vpu_lanes)};
 }
 
-double peak_operations(const simkernel::ChipConfig& chip, const simkernel::Layer& layer) {
-    if (layer.macs == 0) return static_cast<double>(chip.vpu_lanes);
-    const double split = layer.precision == "bf16x3" ? 6 : 1;
-    return 2 * static_cast<double>(chip.mxu_rows * chip.mxu_cols) / split;
+double Roofs::peak(const simkernel::Layer& layer) const {
+    if (layer.macs == 0) return vpu;
+    return 2 * mxu / (layer.precision == "bf16x3" ? 6 : 1);
+}
+
+std::int64_t cores_of(const simkernel::Program& program) {
+    std::uint32_t last = 0;
+    for (const simkernel::DescriptorWords& words : program.descriptors) last = std::max(last, simkernel::decode_common_fields(words).core);
+    return std::int64_t{last} + 1;
 }
 
 std::vector<LayerRoofline> roofline(const simkernel::Program& program, const switchover::RunResult& run, const simkernel::ChipConfig& chip) {
     if (run.layer_cycles.empty()) return {};
+    const std::int64_t cores = cores_of(program);
+    const Roofs roof = roofs(chip, cores);
     std::vector<LayerRoofline> layers(program.layers.size());
     std::vector<std::uint64_t> ends;  // of the layers' cycles, ascending
     std::uint64_t end = 0;
@@ -85,7 +93,7 @@ std::vector<LayerRoofline> roofline(const simkernel::Program& program, const swi
         for (auto i = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), at) - ends.begin()); i < ends.size() && at < event.record.end; ++i) {
             const std::uint64_t until = std::min(ends[i], event.record.end);
             if (until > at && layers[i].cycles > 0)
-                layers[i].busy[event.record.engine] += static_cast<double>(until - at) / static_cast<double>(layers[i].cycles);
+                layers[i].busy[event.record.engine] += static_cast<double>(until - at) / static_cast<double>(layers[i].cycles) / static_cast<double>(cores);
             at = std::max(at, until);
         }
     }
@@ -94,16 +102,16 @@ std::vector<LayerRoofline> roofline(const simkernel::Program& program, const swi
     const std::vector<Demand> asked = demands(program, chip);
     for (std::size_t i = 0; i < layers.size(); ++i) {
         LayerRoofline& layer = layers[i];
-        const double peak = peak_operations(chip, program.layers[i]);
+        const double peak = roof.peak(program.layers[i]);
         const auto operations = static_cast<double>(program.layers[i].operations);
         layer.bytes = asked[i].bytes;
         layer.intensity = layer.bytes > 0 ? operations / static_cast<double>(layer.bytes) : 0;
-        layer.attainable = layer.bytes > 0 ? std::min(peak, layer.intensity * memory_bytes_per_cycle(chip)) : peak;
+        layer.attainable = layer.bytes > 0 ? std::min(peak, layer.intensity * roof.memory) : peak;
         if (layer.cycles > 0) {
             const auto cycles = static_cast<double>(layer.cycles);
             layer.achieved = operations / cycles;
-            layer.mxu_utilization = static_cast<double>(asked[i].products) / (static_cast<double>(chip.mxu_rows * chip.mxu_cols) * cycles);
-            layer.memory_utilization = static_cast<double>(layer.bytes) / (memory_bytes_per_cycle(chip) * cycles);
+            layer.mxu_utilization = static_cast<double>(asked[i].products) / (roof.mxu * cycles);
+            layer.memory_utilization = static_cast<double>(layer.bytes) / (roof.memory * cycles);
         }
         layer.limit = limit_of(layer, on_host[i]);
     }

@@ -28,9 +28,9 @@ std::string_view name_of(Limit limit);
 struct LayerRoofline {
     Limit limit = Limit::none;
     std::uint64_t cycles = 0;
-    /// Share of the layer's cycles in which an engine executed (any layer's descriptors: engines run ahead), by engine, 0 to 1.
+    /// Share of the layer's cycles in which an engine executed (any layer's descriptors: engines run ahead), by engine, mean of the program's cores, 0 to 1.
     std::array<double, simkernel::kAllEngine.size()> busy{};
-    double mxu_utilization = 0;     ///< products of the layer over rows * cols * cycles, 0 to 1; work of it done before its cycles began counts too
+    double mxu_utilization = 0;     ///< products of the layer over rows * cols * cores * cycles, 0 to 1; work of it done before its cycles began counts too
     double memory_utilization = 0;  ///< bytes of the layer over what the memory path moves in its cycles
     std::uint64_t bytes = 0;        ///< that its descriptors move to or from device memory
     double intensity = 0;           ///< operations a byte; 0 when it moves none
@@ -38,13 +38,20 @@ struct LayerRoofline {
     double attainable = 0;          ///< operations a cycle under the roof at this intensity
 };
 
-/// Bytes a cycle between one core and device memory: the narrower of HBM and the core's NoC port.
-double memory_bytes_per_cycle(const simkernel::ChipConfig& chip);
-/// Operations a cycle at the top of the roof of a layer of this precision: two a MAC, divided by the products that a split takes; for a layer
-/// without matrix work, one a vector lane.
-double peak_operations(const simkernel::ChipConfig& chip, const simkernel::Layer& layer);
+/// The roofs of `cores` cores of a chip.
+struct Roofs {
+    double memory = 0;  ///< bytes a cycle to and from device memory: the narrower of HBM and the cores' NoC ports
+    double mxu = 0;     ///< products a cycle
+    double vpu = 0;     ///< lanes
+    /// Operations a cycle at the top of the roof of a layer: two a MAC, divided by the products that its precision's split takes; one a vector lane
+    /// for a layer without matrix work.
+    double peak(const simkernel::Layer& layer) const;
+};
+Roofs roofs(const simkernel::ChipConfig& chip, std::int64_t cores);
+/// Cores that the program was compiled for.
+std::int64_t cores_of(const simkernel::Program& program);
 
-/// By layer. Empty for a run without retire records.
+/// By layer, against the roofs of the cores that the program was compiled for. Empty for a run without retire records.
 std::vector<LayerRoofline> roofline(const simkernel::Program& program, const switchover::RunResult& run, const simkernel::ChipConfig& chip);
 
 /// The layers under the chip's roofs as an SVG picture, both axes logarithmic; "" when no layer computes and moves bytes.

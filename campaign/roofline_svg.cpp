@@ -68,7 +68,8 @@ std::string roofline_svg(const simkernel::Program& program, const std::vector<La
         if (layers[i].intensity > 0 && layers[i].achieved > 0) shown.push_back(i);
     }
     if (shown.empty()) return "";
-    const double matrix = 2 * static_cast<double>(chip.mxu_rows * chip.mxu_cols), vector = static_cast<double>(chip.vpu_lanes), bandwidth = memory_bytes_per_cycle(chip);
+    const Roofs top = roofs(chip, cores_of(program));
+    const double matrix = 2 * top.mxu, vector = top.vpu, bandwidth = top.memory;
     double least_x = matrix / bandwidth, most_x = least_x, least_y = vector, most_y = matrix;
     for (const std::size_t i : shown) {
         least_x = std::min(least_x, layers[i].intensity), most_x = std::max(most_x, layers[i].intensity);

@@ -95,6 +95,24 @@ TEST(Roofline, WorkDoneInALayersTimeCountsForItWhosesoeverItIs) {
     EXPECT_DOUBLE_EQ(busy(layers[1], Engine::store), 0.75);
 }
 
+TEST(Roofline, SeveralCoresRaiseTheRoofsAndShareTheTime) {
+    simkernel::ChipConfig two = chip();
+    two.cores = 2;
+    simkernel::Program both = program();
+    auto common = simkernel::decode_common_fields(both.descriptors[2]);
+    common.core = 1;
+    simkernel::encode(common, both.descriptors[2]);
+    switchover::RunResult run;
+    run.trace = {event(2, Engine::matrix, 0, 10)};
+    run.layer_cycles = {10, 0};
+    const auto layers = roofline(both, run, two);
+    EXPECT_DOUBLE_EQ(busy(layers[0], Engine::matrix), 0.5) << "one of two cores";
+    EXPECT_DOUBLE_EQ(layers[0].mxu_utilization, 512 / 128.0 / 10);
+    EXPECT_DOUBLE_EQ(layers[0].attainable, 64) << "HBM is as narrow for two";
+    EXPECT_DOUBLE_EQ(roofs(two, 2).memory, 8);
+    EXPECT_DOUBLE_EQ(roofs(two, 2).vpu, 2 * static_cast<double>(two.vpu_lanes));
+}
+
 TEST(Roofline, HostStepsAndRunsWithoutRecords) {
     simkernel::Program with_host = program();
     with_host.host_steps.emplace_back().layer = 1;

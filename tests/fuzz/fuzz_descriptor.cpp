@@ -18,7 +18,11 @@ constexpr std::uint64_t kExternalBytes = 1 << 16;
 constexpr std::size_t kMaxDescriptors = 4;
 
 const ChipConfig& chip() {
-    static const ChipConfig config = simkernel::testing::nano();
+    static const ChipConfig config = [] {
+        ChipConfig nano = simkernel::testing::nano();
+        nano.cores = 3;
+        return nano;
+    }();
     return config;
 }
 
@@ -88,7 +92,7 @@ void guide(DescriptorWords& words, Bytes& bytes) {
     words[0] = static_cast<std::uint32_t>(info.opcode);
     for (std::size_t i = 0; i < words.size(); ++i) words[i] &= ~info.reserved[i];
     CommonFields common = decode_common_fields(words);
-    common.core = 0;
+    common.core %= static_cast<std::uint32_t>(chip().cores);
     common.signal_sem %= 8;
     for (std::uint32_t& sem : common.wait_sem) sem %= 8;
     encode(common, words);

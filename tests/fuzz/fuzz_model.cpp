@@ -153,6 +153,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         ++accepted;
         expect(simkernel::check_program(program.descriptors, sample_chip()).empty(), "what is compiled is legal");
         for (const simkernel::Layer& layer : program.layers) expect(!layer.outputs.empty(), "a layer has an output");
+        options.chip.cores = options.cores = 3;
+        const simkernel::Program dealt = workloads::compile(*model, {"fuzz.onnx", std::string(64, '0')}, options);
+        expect(simkernel::check_program(dealt.descriptors, options.chip).empty(), "what is compiled for several cores is legal");
     });
     refusing([&] {
         const golden::Reference reference(model, "fuzz.onnx");
