@@ -12,8 +12,6 @@ import csv
 import json
 import os
 import pathlib
-import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -90,15 +88,17 @@ print(statistics.median(times[1:]))
 """
 
 
-def peak_of(command, **more):
-    """The finished process, its seconds and its own peak memory in MiB."""
-    began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
-    out, err = process.communicate()
-    seconds = time.perf_counter() - began
-    if process.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}: exit status {process.returncode}\n{err}")
-    return out, seconds
+def measured(command, **more):
+    """What the finished process printed, its seconds and its own peak memory in MiB."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        began = time.perf_counter()
+        process = subprocess.Popen(command, stdout=out, stderr=err, text=True, **more)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - began
+        out.seek(0), err.seek(0)
+        if status != 0:
+            sys.exit(f"{' '.join(map(str, command))}: exit status {os.waitstatus_to_exitcode(status)}\n{err.read()}")
+        return out.read(), seconds, usage.ru_maxrss / 1024
 
 
 def make(options, words, scratch, name):
@@ -129,7 +129,7 @@ def speed(options, scratch):
         if folder is None:
             print(f"{case:<18} not in {options.models}")
             continue
-        out, total = peak_of([options.assay, "run", folder / "model.onnx", "--input", folder / "test_data_set_0", "--target", "tlm", "--chip", "aurum-dc",
+        out, total, _ = measured([options.assay, "run", folder / "model.onnx", "--input", folder / "test_data_set_0", "--target", "tlm", "--chip", "aurum-dc",
                               "--precision", SPEED[case][1], "--measure", str(options.runs), "--json", "-", "--no-progress"])
         verdict = json.loads(out)
         ort = [ort_seconds(folder, threads, options.runs) for threads in (1, 2)]
@@ -173,11 +173,10 @@ def scale_sim(rows, scratch):
     program = ("from scalesim.scale_sim import scalesim\n"
                f"scalesim(save_disk_space=True, verbose=False, config='{scratch}/scale.cfg', topology='{scratch}/topology.csv',"
                f" layout='{scratch}/layout.csv', input_type_gemm=False).run_scale(top_path='{scratch}/scale')\n")
-    _, seconds = peak_of([sys.executable, "-c", program], cwd=scratch)
+    _, seconds, mib = measured([sys.executable, "-c", program], cwd=scratch)
     report = next((scratch / "scale").rglob("COMPUTE_REPORT.csv"))
     with open(report) as lines:
         table = list(csv.DictReader(lines, skipinitialspace=True))
-    mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return [float(row["Total Cycles"]) for row in table], seconds, mib
 
 
@@ -189,8 +188,8 @@ def cycles(options, scratch):
             continue
         common = [options.assay, "run", folder / "model.onnx", "--input", folder / "test_data_set_0", "--target", "tlm", "--chip", "aurum-dc", "--precision",
                   SPEED[case][1], "--json", "-", "--no-progress"]
-        measured = json.loads(peak_of([*common, "--measure", str(options.runs)])[0])
-        layers = {layer["name"]: layer for layer in json.loads(peak_of(common)[0])["layers"]}
+        timed = json.loads(measured([*common, "--measure", str(options.runs)])[0])
+        layers = {layer["name"]: layer for layer in json.loads(measured(common)[0])["layers"]}
         rows = topology(folder / "model.onnx")
         kept = [row for row in rows if row[1] == 1]
         theirs, seconds, mib = scale_sim(kept, scratch)
@@ -206,7 +205,7 @@ def cycles(options, scratch):
             sums[1] += cycles_there
             print(f"  {name:<44}{text:<34}{layer['cycles']:>9}{cycles_there:>11.0f}{layer['cycles'] / cycles_there:>7.2f}  {layer['roofline']['limit']:<10}  {layer['mapping']}")
         print(f"  {'these layers':<78}{sums[0]:>9}{sums[1]:>11.0f}{sums[0] / sums[1]:>7.2f}")
-        device = measured["seconds"]["device"]
+        device = timed["seconds"]["device"]
         print(f"  host time: Assay, every value and cycle of the whole model, {1e3 * device:.1f} ms; SCALE-Sim, no values, {seconds:.1f} s and {mib:.0f} MiB: "
               f"{seconds / device:.0f} times")
         if len(kept) < len(rows):
@@ -243,10 +242,8 @@ def compile_cost(options, scratch):
              ("ResNet-50", make(options, SPEED["resnet50-bf16"][0], scratch, "resnet50-bf16") / "model.onnx", "bf16")]
     for name, model, policy in cases:
         size = sum(file.stat().st_size for file in model.parent.iterdir() if file.is_file()) if model.parent != scratch else model.stat().st_size
-        script = f'ulimit -c 0; command time -f "%e %M" "{options.assay}" compile "{model}" --chip aurum-dc --precision {policy} -o "{scratch}/out.h5" --no-progress > /dev/null'
-        err = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True).stderr
-        seconds, kib = re.findall(r"^([\d.]+) (\d+)$", err, re.M)[-1]
-        print(f"{name:<26} model {size / 2**20:>7.0f} MiB   compile {float(seconds):>6.2f} s   peak {int(kib) / 1024:>7.0f} MiB   program {(scratch / 'out.h5').stat().st_size / 2**20:>6.0f} MiB", flush=True)
+        _, seconds, mib = measured([options.assay, "compile", model, "--chip", "aurum-dc", "--precision", policy, "-o", scratch / "out.h5"])
+        print(f"{name:<26} model {size / 2**20:>7.0f} MiB   compile {seconds:>6.2f} s   peak {mib:>7.0f} MiB   program {(scratch / 'out.h5').stat().st_size / 2**20:>6.0f} MiB", flush=True)
 
 
 def main():

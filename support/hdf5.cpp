@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <hdf5.h>
+#include <zlib.h>
 
 #include "support/error.hpp"
 #include "support/hdf5_image.hpp"
@@ -169,6 +170,24 @@ void check_stored(hid_t dataset, hid_t space, std::uint64_t elements, std::size_
                                                       path.string(), name, elements, element_bytes, stored));
 }
 
+/// False for a large tensor of which samples shrink by less than a quarter, as weights do: deflating them takes many times what everything else
+/// about the file does, and saves little.
+bool worth_deflating(const Tensor& tensor) {
+    constexpr std::size_t large = std::size_t{4} << 20, sample = std::size_t{64} << 10, samples = 4;
+    if (tensor.bytes.size() < large) return true;
+    const std::size_t width = size_of(tensor.dtype);
+    std::size_t packed = 0;
+    std::vector<Bytef> shuffled(sample), out(compressBound(sample));
+    for (std::size_t i = 0; i < samples; ++i) {
+        const std::byte* from = tensor.bytes.data() + (tensor.bytes.size() - sample) / (samples - 1) * i / width * width;
+        for (std::size_t b = 0; b < sample; ++b) shuffled[b % width * (sample / width) + b / width] = static_cast<Bytef>(from[b]);
+        uLongf size = out.size();
+        if (compress2(out.data(), &size, shuffled.data(), sample, 1) != Z_OK) return true;
+        packed += size;
+    }
+    return packed < sample * samples / 4 * 3;
+}
+
 }  // namespace
 
 Hdf5File::Hdf5File(std::filesystem::path path, std::int64_t id, std::unique_ptr<Hdf5Image> image)
@@ -243,8 +262,10 @@ void Hdf5File::write_tensor(const std::string& group, const std::string& name, c
             elements *= chunk[i];
         }
         H5Pset_chunk(properties, static_cast<int>(chunk.size()), chunk.data());
-        if (size_of(tensor.dtype) > 1) H5Pset_shuffle(properties);
-        H5Pset_deflate(properties, 1);
+        if (worth_deflating(tensor)) {
+            if (size_of(tensor.dtype) > 1) H5Pset_shuffle(properties);
+            H5Pset_deflate(properties, 1);
+        }
         H5Pset_fletcher32(properties);
     }
     const std::string link = escape(name);

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <memory>
 
+#include <random>
+
 #include <gtest/gtest.h>
 
 #include "support/error.hpp"
@@ -44,6 +46,27 @@ void write_all_types(const std::filesystem::path& path) {
     }
     file.write_attribute("schema", "assay.test.1");
     file.close();
+}
+
+TEST(Hdf5, LargeTensorsComeBackWhetherTheyShrinkOrNot) {
+    const TempFolder folder("assay_hdf5");
+    const auto stored = [&](const std::string& name, const Tensor& tensor) {
+        Hdf5File file = Hdf5File::create(folder / name);
+        file.write_tensor("tensors", "t", tensor);
+        file.close();
+        EXPECT_EQ(Hdf5File::open(folder / name).read_tensor("tensors", "t"), tensor) << name;
+        return static_cast<double>(std::filesystem::file_size(folder / name)) / static_cast<double>(tensor.bytes.size());
+    };
+    for (const DType type : {DType::u8, DType::bf16, DType::f32, DType::f64}) {
+        const auto count = static_cast<std::int64_t>((std::size_t{5} << 20) / size_of(type));
+        Tensor noise(type, {count});
+        std::mt19937 random(1);
+        for (std::byte& byte : noise.bytes) byte = static_cast<std::byte>(random());
+        const double as_is = stored(std::string(name_of(type)) + "_noise.h5", noise);
+        EXPECT_GT(as_is, 1.0);
+        EXPECT_LT(as_is, 1.02);
+        EXPECT_LT(stored(std::string(name_of(type)) + "_regular.h5", pattern(type, {count})), 0.5);
+    }
 }
 
 TEST(Hdf5, EveryTypeScalarAndZeroSizeComeBackAsTheyWere) {
