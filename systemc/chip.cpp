@@ -33,7 +33,7 @@ public:
         : sc_module(name),
           config(chip_config),
           options(chip_options),
-          timeline({std::max<std::uint64_t>(1, options.quantum_cycles)}),
+          timeline("timeline", {std::max<std::uint64_t>(1, options.quantum_cycles)}),
           hbm("hbm", config),
           host_link("host_link", config, host_memory),
           noc("noc", config, options.jitter || options.silicon_shaped, options.seed),

@@ -2,22 +2,12 @@
 
 namespace assay::chip {
 
-TimedProcess::TimedProcess(sc_core::sc_module_name name, Timeline& timeline, Phase phase)
-    : sc_module(name), timeline_(timeline), phase_(phase) {
-    SC_HAS_PROCESS(TimedProcess);
-    SC_METHOD(run);
-    sensitive << wake_;
-    dont_initialize();
-}
+TimedProcess::TimedProcess(sc_core::sc_module_name name, Timeline& timeline, Phase phase) : sc_module(name), timeline_(timeline), phase_(phase) {}
 
 void TimedProcess::wake_at(Cycles at) {
     if (due_ && *due_ <= at) return;
     due_ = at;
-    // During its own step the process asks the kernel only when it cannot run ahead. A notification for an earlier time replaces a later
-    // one (IEEE 1666-2011 §5.10.5).
-    if (stepping_) return;
-    wake_.notify(Clock::span(at, phase_) - sc_core::sc_time_stamp());
-    timeline_.notified(at, phase_);
+    if (!stepping_) timeline_.schedule(*this, at, phase_);  // its own step asks only when it cannot run ahead
 }
 
 bool TimedProcess::synchronise(Cycles at) {
@@ -27,29 +17,20 @@ bool TimedProcess::synchronise(Cycles at) {
     return true;
 }
 
-void TimedProcess::cancel() {
-    due_.reset();
-    wake_.cancel();
-}
-
-void TimedProcess::run() {
-    if (!due_) return;
+void TimedProcess::act() {
     now_ = *due_;
     stepping_ = true;
-    timeline_.activated();
     try {
         do {
             due_.reset();
             step();
         } while (due_ && synchronise(*due_));
-    } catch (const sc_core::sc_unwind_exception&) {
-        throw;
     } catch (...) {
         due_.reset();
         timeline_.fail(std::current_exception());
     }
     stepping_ = false;
-    if (due_) wake_.notify(Clock::span(*due_, phase_) - sc_core::sc_time_stamp());
+    if (due_) timeline_.schedule(*this, *due_, phase_);
 }
 
 }  // namespace assay::chip

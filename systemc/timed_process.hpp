@@ -1,6 +1,6 @@
 #pragma once
-// A process of the chip that acts at cycles of its choosing: an SC_METHOD with exact local time. No process has a stack of its own, so a
-// chip reset can drop its work at any instant without kill(), and sanitizers see ordinary calls.
+// A process of the chip that acts at cycles of its choosing, with exact local time; the timeline calls it. No process has a stack of its own, so
+// a chip reset can drop its work at any instant without kill(), and sanitizers see ordinary calls.
 #include <optional>
 
 #include "systemc/timeline.hpp"
@@ -26,14 +26,17 @@ protected:
     /// The kernel delay that puts a transport call at the local time.
     sc_core::sc_time local_delay() const { return Clock::span(now_, phase_) - sc_core::sc_time_stamp(); }
     /// Drops what was asked for. Only from outside step().
-    void cancel();
+    void cancel() { due_.reset(); }
     const Timeline& timeline() const { return timeline_; }
 
 private:
-    void run();
+    friend class Timeline;
+    /// True if this is the instant that was asked for last.
+    bool is_due(std::uint64_t units) const { return due_ && due_->count * Clock::kUnitsPerCycle + phase_ == units; }
+    void act();
+
     Timeline& timeline_;
     const Phase phase_;
-    sc_core::sc_event wake_{"wake"};
     std::optional<Cycles> due_;
     Cycles now_;
     bool stepping_ = false;
