@@ -12,6 +12,7 @@
 #include "workloads/onnx/import.hpp"
 #include "workloads/passes/decompose/decompose.hpp"
 #include "workloads/passes/passes.hpp"
+#include "workloads/precision/policy.hpp"
 #include "workloads/schedule/semaphores.hpp"
 
 namespace assay::workloads {
@@ -38,8 +39,7 @@ class Compilation {
 public:
     Compilation(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options)
         : graph_(import_model(model, source, options)), options_(options), source_(source) {
-        if (options.precision != "native" && options.precision != "bf16")
-            throw Error(ErrorKind::usage, fmt::format("precision '{}' is unknown; use native or bf16", options.precision));
+        find_policy(options.precision);  // throws on an unknown one
         std::vector<NodeError> errors;
         infer_and_fold(graph_, errors);
         decompose(graph_, errors);
