@@ -46,6 +46,7 @@ struct Carried {
 class Decoder {
 public:
     explicit Decoder(const GenerateOptions& options) : options_(options), model_(load_model(request(options))) {
+        model_.ranges = calibrated_ranges(model_, options.model, options.precision);
         find_carried();
         find_ports();
         plan_buffers();

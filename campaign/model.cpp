@@ -1,5 +1,6 @@
 #include "campaign/model.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -7,6 +8,8 @@
 #include "support/error.hpp"
 #include "support/hash.hpp"
 #include "support/onnx/onnx_file.hpp"
+#include "workloads/precision/calibrate.hpp"
+#include "workloads/precision/policy.hpp"
 
 namespace assay::campaign {
 
@@ -20,6 +23,29 @@ LoadedModel load_model(const ModelRequest& request) {
         model.random_inputs = true;
     }
     return model;
+}
+
+namespace {
+
+/// The folder itself, or the data sets in it in the order of their names.
+std::vector<std::string> data_sets(const std::string& folder) {
+    std::vector<std::string> sets;
+    if (std::filesystem::is_directory(folder))
+        for (const auto& entry : std::filesystem::directory_iterator(folder))
+            if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_")) sets.push_back(entry.path().string());
+    std::sort(sets.begin(), sets.end());
+    return sets.empty() ? std::vector{folder} : sets;
+}
+
+}  // namespace
+
+std::map<std::string, workloads::Range> calibrated_ranges(const LoadedModel& model, const ModelRequest& request, const std::string& precision) {
+    if (!workloads::find_policy(precision).calibrated()) return {};
+    std::vector<std::map<std::string, Tensor>> samples;
+    for (const std::string& folder : request.calibration)
+        for (const std::string& set : data_sets(folder)) samples.push_back(load_data_set(*model.proto, {set}).inputs);
+    if (samples.empty() && !model.random_inputs && (!model.data.inputs.empty() || graph_inputs(*model.proto).empty())) samples.push_back(model.data.inputs);
+    return workloads::calibrate(*model.proto, samples, {precision, request.percentile});
 }
 
 workloads::CompileOptions compile_options(const LoadedModel& model, const ModelRequest& request, const simkernel::ChipConfig& chip,
@@ -41,6 +67,7 @@ workloads::CompileOptions compile_options(const LoadedModel& model, const ModelR
         options.input_shapes[name] = tensor.shape;
         if (!is_float(tensor.dtype)) options.input_values[name] = tensor;
     }
+    options.ranges = model.ranges ? *model.ranges : calibrated_ranges(model, request, precision);
     return options;
 }
 

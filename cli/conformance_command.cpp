@@ -9,6 +9,7 @@
 #include "simkernel/chip_config.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
+#include "workloads/precision/policy.hpp"
 
 namespace assay::cli {
 namespace {
@@ -77,7 +78,7 @@ void setup_conformance(CLI::App& app, Command& chosen) {
     command->add_option("folder", options->options.folder, "Folder of vectors (<name>/model.onnx with test_data_set_*); default: the system's ONNX test data");
     command->add_option("--target", options->options.target, "Target to run on")->capture_default_str();
     command->add_option("--chip", options->chip, "Chip preset or .toml file")->capture_default_str();
-    command->add_option("--precision", options->options.precision, "Precision policy")->capture_default_str();
+    command->add_option("--precision", options->options.precision, "Precision policy")->check(CLI::IsMember(workloads::policy_names()))->capture_default_str();
     command->add_option("--filter", options->options.filter, "Only vectors whose name contains this");
     command->add_option("--rtol", options->options.rtol, "Relative tolerance of floats (ONNX's own: 1e-3)")->capture_default_str();
     command->add_option("--atol", options->options.atol, "Absolute tolerance of floats (ONNX's own: 1e-7)")->capture_default_str();

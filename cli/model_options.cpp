@@ -5,6 +5,7 @@
 
 #include "simkernel/chip_config.hpp"
 #include "support/error.hpp"
+#include "workloads/precision/policy.hpp"
 
 namespace assay::cli {
 
@@ -18,8 +19,13 @@ void ModelOptions::add_to(CLI::App& command) {
     command.add_option("--chip", chip, "Chip preset or .toml file")->capture_default_str();
     command.add_option("--set", set, "Override a chip parameter: key=value (repeatable; 'assay chip show' lists them)");
     command.add_option("--cores", request.cores, "Cores of the chip that the program is dealt out to, 0: all; bits do not depend on it")->capture_default_str();
-    command.add_option("--precision", precision, "fp32 matrix work: native (three-way bf16 split, fp32-grade) or bf16 (rounded once)")
-        ->check(CLI::IsMember({"native", "bf16"}))
+    std::string text = "How fp32 matrix work is done (QDQ and QLinear nodes stay integer):";
+    for (const workloads::Policy& policy : workloads::policies()) text += fmt::format("\n  {:<9} {}", policy.name, policy.text);
+    command.add_option("--precision", precision, text)->check(CLI::IsMember(workloads::policy_names()))->capture_default_str();
+    command.add_option("--calibration", request.calibration,
+                       "Folder of inputs (input_*.pb, or test_data_set_* folders of them; repeatable) that fp8 and int8 take the ranges of\n"
+                       "activations from. Without it: the run's own inputs");
+    command.add_option("--percentile", request.percentile, "Share of calibrated values, in percent, that ranges keep: 100 keeps all")
         ->capture_default_str();
 }
 

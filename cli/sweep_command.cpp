@@ -10,6 +10,7 @@
 #include "cli/commands.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
+#include "workloads/precision/policy.hpp"
 
 namespace assay::cli {
 namespace {
@@ -89,7 +90,7 @@ void setup_sweep(CLI::App& app, Command& chosen) {
     command->add_option("-i,--input", sweep_options.inputs, "Inputs, as for 'assay run'; without it: random by --seed");
     command->add_option("--dim", sweep_options.dims, "Bind a dynamic dimension: NAME=VALUE (repeatable)");
     command->add_option("--chip", sweep_options.chip, "Chip preset or .toml file that the parameters change")->capture_default_str();
-    command->add_option("--precision", sweep_options.precision, "Precision policy, as for 'assay run'")->capture_default_str();
+    command->add_option("--precision", sweep_options.precision, "Precision policy, as for 'assay run'")->check(CLI::IsMember(workloads::policy_names()))->capture_default_str();
     command->add_option("--target", sweep_options.target, "Target")->capture_default_str();
     command->add_option("--energy", sweep_options.energy, "Table of operation energies: a name in configs/energy, or a .toml file")->capture_default_str();
     command->add_option("--seed", sweep_options.seed, "Seed of everything random")->capture_default_str();

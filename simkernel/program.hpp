@@ -40,7 +40,8 @@ struct Layer {
     std::vector<int> nodes;           ///< indices into graph.node, in execution order
     std::vector<std::string> inputs;  ///< tensors it reads (ONNX value names)
     std::vector<std::string> outputs; ///< tensors it writes
-    std::string precision;            ///< "int8", "bf16", "bf16x3" (native fp32 matrix work), "fp32" (vector only), "move", "host"
+    std::string precision;            ///< "int8", "bf16", "bf16x3" (native fp32 matrix work), "fp16", "fp8e4m3", "fp8e5m2", "w8a8", "w8", "w4",
+                                      ///< "fp32" (vector only), "move", "host"
     std::uint64_t macs = 0;
     std::uint64_t operations = 0;     ///< arithmetic: 2 a MAC, 1 for each element that is computed otherwise; 0 for plain movement
     /// Matrix layers: K runs over (slab, kh, kw, c within slab); slab = all channels unless SRAM forced less (docs/numerics.md).
@@ -48,6 +49,10 @@ struct Layer {
     std::string mapping;              ///< how its loops went onto the array, for people
     std::uint32_t first_descriptor = 0;
     std::uint32_t descriptor_count = 0;
+    /// fp8 and w8a8 layers (docs/numerics.md section 3): activations count x_scale each, from x_zero; weights count w_scale each, or, when it
+    /// is 0, each output's what its own largest magnitude asks for. 0 elsewhere.
+    double x_scale = 0, w_scale = 0;
+    std::int32_t x_zero = 0;
 };
 
 /// Where a descriptor came from.
@@ -91,7 +96,7 @@ struct BoundInput {
 struct Program {
     std::string chip;              ///< preset name, for people
     std::uint32_t config_hash = 0; ///< functional parameters it was compiled for
-    std::string precision;         ///< policy: "native", "bf16"
+    std::string precision;         ///< policy (workloads/precision/policy.hpp): "native", "bf16", "fp16", …
     std::string model_path, model_sha256;
     std::vector<DescriptorWords> descriptors;
     std::vector<DebugEntry> debug; ///< one a descriptor

@@ -93,7 +93,8 @@ json describe(const Program& p) {
     for (const Layer& l : p.layers)
         meta["layers"].push_back({{"name", l.name}, {"op", l.op}, {"nodes", l.nodes}, {"inputs", l.inputs}, {"outputs", l.outputs},
                                   {"precision", l.precision}, {"macs", l.macs}, {"operations", l.operations}, {"k_slab", l.k_slab}, {"mapping", l.mapping},
-                                  {"first_descriptor", l.first_descriptor}, {"descriptor_count", l.descriptor_count}});
+                                  {"first_descriptor", l.first_descriptor}, {"descriptor_count", l.descriptor_count}, 
+                                  {"x_scale", l.x_scale}, {"w_scale", l.w_scale}, {"x_zero", l.x_zero}});
     meta["constants"] = json::array();
     for (const Constant& c : p.constants) meta["constants"].push_back({{"addr", c.addr.value}, {"bytes", c.bytes.size()}});
     meta["constant_slots"] = json::array();
@@ -174,7 +175,8 @@ void undescribe(const json& meta, const ProgramParts& parts, const Where& where,
         p.layers.push_back({l.at("name"), l.at("op"), integers_at<int>(l, "nodes"), l.at("inputs").get<std::vector<std::string>>(),
                             l.at("outputs").get<std::vector<std::string>>(), l.at("precision"), unsigned_at<std::uint64_t>(l, "macs"),
                             unsigned_at<std::uint64_t>(l, "operations"), l.at("k_slab"), l.at("mapping"),
-                            unsigned_at<std::uint32_t>(l, "first_descriptor"), unsigned_at<std::uint32_t>(l, "descriptor_count")});
+                            unsigned_at<std::uint32_t>(l, "first_descriptor"), unsigned_at<std::uint32_t>(l, "descriptor_count"),
+                            l.value("x_scale", 0.0), l.value("w_scale", 0.0), l.value("x_zero", 0)});
     std::span<const std::byte> image = parts.constants.bytes;
     for (const json& c : meta.at("constants")) {
         const auto bytes = unsigned_at<std::size_t>(c, "bytes");

@@ -100,6 +100,22 @@ void require_legal(const Program& program, const ChipConfig& chip) {
     throw Error(ErrorKind::bad_input, fmt::format("{}\nthe program is not legal; compile the model again", fmt::join(lines, "\n")));
 }
 
+/// Refuses a program whose matrix operands the target's matrix unit does not take.
+void require_matrix_types(const Program& program, const Capabilities& capabilities, const std::string& target) {
+    const auto fact = capabilities.find("matrix_types");
+    if (fact == capabilities.end()) return;
+    const std::string& known = std::get<std::string>(fact->second);
+    for (std::size_t i = 0; i < program.descriptors.size(); ++i) {
+        if ((program.descriptors[i][0] & 0xFFu) != static_cast<std::uint32_t>(Opcode::matmul)) continue;
+        const std::string_view type = simkernel::name_of(static_cast<Dtype>(simkernel::decode_matmul_fields(program.descriptors[i]).dtype));
+        if (fmt::format(" {} ", known).find(fmt::format(" {} ", type)) != std::string::npos) continue;
+        const std::string layer = i < program.debug.size() ? program.layers[program.debug[i].layer].name : "?";
+        throw Error(ErrorKind::usage, fmt::format("layer '{}' multiplies {} operands (descriptor {}), the matrix unit of {} takes {}; use another "
+                                                  "--precision, or --target tlm",
+                                                  layer, type, i, target, known));
+    }
+}
+
 /// The hooks die with the run, however it ends: the target must not keep them.
 struct HookGuard {
     Target& target;
@@ -372,6 +388,7 @@ Result<RunResult> Runtime::run(const Program& original, const std::map<std::stri
                                                   original.chip, original.config_hash, identity.value().target, identity.value().config_hash));
     const Capabilities capabilities = target_.capabilities();
     if (const ChipConfig* chip = target_.chip()) require_legal(original, *chip);
+    require_matrix_types(original, capabilities, identity.value().target);
     FaultPlan plan(options.faults, original);
     Program program = original;
     plan.apply_to_constants(program);

@@ -20,7 +20,8 @@ using simkernel::Cycles;
 using simkernel::DeviceAddr;
 
 /// Facts with names and values: "hbm_bytes" 1073741824, "memory_after_reset" "zero" | "random", "interrupt" false, "backdoor" true,
-/// "job_hooks" true (an observer can watch descriptors), "cores" 1, "numerics" "bit-exact".
+/// "job_hooks" true (an observer can watch descriptors), "cores" 1, "numerics" "bit-exact",
+/// "matrix_types" "i8 bf16" (what matmul descriptors may hold; absent: all).
 using Fact = std::variant<bool, std::int64_t, std::string>;
 using Capabilities = std::map<std::string, Fact>;
 bool has(const Capabilities& capabilities, const std::string& flag);  ///< true only for a boolean fact that holds

@@ -12,6 +12,7 @@
 #include "workloads/onnx/import.hpp"
 #include "workloads/passes/decompose/decompose.hpp"
 #include "workloads/passes/passes.hpp"
+#include "workloads/precision/policy.hpp"
 #include "workloads/schedule/semaphores.hpp"
 
 namespace assay::workloads {
@@ -38,8 +39,7 @@ class Compilation {
 public:
     Compilation(const onnx::ModelProto& model, const ModelSource& source, const CompileOptions& options)
         : graph_(import_model(model, source, options)), options_(options), source_(source) {
-        if (options.precision != "native" && options.precision != "bf16")
-            throw Error(ErrorKind::usage, fmt::format("precision '{}' is unknown; use native or bf16", options.precision));
+        find_policy(options.precision);  // throws on an unknown one
         if (options.cores < 1 || options.cores > static_cast<std::uint64_t>(options.chip.cores))
             throw Error(ErrorKind::usage, fmt::format("cores = {}: '{}' has {}; use 1 to {}", options.cores, options.chip.name, options.chip.cores, options.chip.cores));
         // The loads and the stores of each core may signal others.

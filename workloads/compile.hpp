@@ -26,10 +26,16 @@ struct Placement {
     std::vector<int> perm;   ///< of an input: as TensorSlot::perm; an output keeps the layout that suits its layer
 };
 
+/// The least and the largest value that a tensor took over the calibration inputs.
+struct Range {
+    double low = 0, high = 0;
+};
+
 struct CompileOptions {
     simkernel::ChipConfig chip;
-    std::string precision = "native";           ///< fp32 matrix work: "native" (three-way bf16 split) or "bf16"
+    std::string precision = "native";           ///< policy of fp32 matrix work (workloads/precision/policy.hpp)
     std::uint32_t cores = 1;                    ///< that layers may be dealt out to; at most chip.cores. Bits never depend on it
+    std::map<std::string, Range> ranges;        ///< calibrated ranges of tensors by name: what policies with scales need
     std::map<std::string, std::int64_t> dims;   ///< dynamic dimensions by name
     std::map<std::string, Shape> input_shapes;  ///< shapes of graph inputs, as the user's tensors have them
     std::uint64_t reserved_bytes = 0;           ///< device memory from 0 that the program leaves to placed tensors

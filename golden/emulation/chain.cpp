@@ -68,6 +68,35 @@ void chain(const ChainShape& shape, const double* a, const double* b, double* ac
     }
 }
 
+double round_operand(Parts parts, double x) {
+    switch (parts) {
+        case Parts::bf16: return round_bf16(x);
+        case Parts::fp16: return round_to_grid(kGridF16, x);
+        case Parts::fp8e4m3: return round_to_grid(kGridF8E4M3, x);
+        case Parts::fp8e5m2: return round_to_grid(kGridF8E5M2, x);
+        case Parts::fp32:
+        case Parts::bf16x3: break;
+    }
+    return x;
+}
+
+namespace {
+
+/// Significant bits of a part.
+int precision_of(Parts parts) {
+    switch (parts) {
+        case Parts::fp32: return 24;
+        case Parts::fp16: return 11;
+        case Parts::fp8e4m3: return 4;
+        case Parts::fp8e5m2: return 3;
+        case Parts::bf16:
+        case Parts::bf16x3: break;
+    }
+    return 8;
+}
+
+}  // namespace
+
 ChainProduct::ChainProduct(Parts parts, long m, long k, const double* a, bool a_is_weight)
     : parts_(parts), m_(m), k_(k), a_is_weight_(a_is_weight), a_(split(a, m * k)) {}
 
@@ -78,8 +107,8 @@ ChainProduct::Split ChainProduct::split(const double* x, long count) const {
         const double v = round_f32(x[i]);
         if (parts_ == Parts::fp32) {
             out.values[size(i)] = static_cast<float>(v);
-        } else if (parts_ == Parts::bf16) {
-            out.values[size(i)] = static_cast<float>(round_bf16(v));
+        } else if (parts_ != Parts::bf16x3) {
+            out.values[size(i)] = static_cast<float>(round_operand(parts_, v));
         } else {
             const std::array<double, 3> p = split_bf16(v);
             for (long j = 0; j < 3; ++j) out.values[size(j * count + i)] = static_cast<float>(p[size(j)]);
@@ -106,7 +135,7 @@ void ChainProduct::panel(const double* b, double* out) const {
     // each sum, rounded or not. A product of parts of p significant bits is a multiple of 2^(2 - 2p) times the least magnitudes' product
     // (rounded down to powers of two, 2^-2 at most).
     const double least = static_cast<double>(a_.least) * static_cast<double>(right.least);
-    const bool fused = has_fused() && (least == 0 || least >= (parts_ == Parts::fp32 ? 0x1p-78 : 0x1p-110));
+    const bool fused = has_fused() && (least == 0 || least >= std::ldexp(1.0, 2 * precision_of(parts_) - 126));
     std::vector<float> acc(size(m_ * kPanel), 0.0f);
     if (parts_ != Parts::bf16x3) {
         run(a_.values.data(), right.values.data(), fused, acc);

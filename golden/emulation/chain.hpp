@@ -10,8 +10,8 @@ struct ChainShape {
     long m = 0, k = 0, n = 0;
 };
 
-/// acc[m][n] continues over k ascending with a[m][k] * b[k][n]. For bf16 operands this is exact to the bit: the product has 16 significant
-/// bits, so double holds a sum that float rounding cannot see to be inexact (a gap that loses bits of the smaller term leaves the larger
+/// acc[m][n] continues over k ascending with a[m][k] * b[k][n]. For bf16 and narrower operands (fp16 has 11 bits) this is exact to the bit: the
+/// product has at most 22 significant bits, so double holds a sum that float rounding cannot see to be inexact (a gap that loses bits of the smaller term leaves the larger
 /// one, itself a float, 2^-24 away from any rounding boundary). fp32 operands may round twice in rare ties: use it only as an estimate.
 /// This is the plain statement of the rule; ChainProduct is the fast one.
 void chain(const ChainShape& shape, const double* a, const double* b, double* acc);
@@ -23,8 +23,14 @@ inline constexpr long kPanel = 16;
 enum class Parts {
     fp32,    ///< as they are
     bf16,    ///< rounded once from fp32 values (a double that is none is rounded to fp32 first, as a constant or a stored tensor is)
+    fp16,    ///< rounded once likewise, subnormals kept
+    fp8e4m3, ///< and so on: the value, already divided by its scale, saturates
+    fp8e5m2,
     bf16x3,  ///< three bf16 parts each; six passes over all of k, smallest products first: (activation 2, weight 0) (1,1) (0,2) (1,0) (0,1) (0,0)
 };
+
+/// The operand nearest to an fp32 value; x itself where the parts are fp32 or several.
+double round_operand(Parts parts, double x);
 
 /// A B by the chain, kPanel columns at a time. Thread: panel() may be called by several at once.
 class ChainProduct {

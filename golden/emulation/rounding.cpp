@@ -41,6 +41,43 @@ double round_bf16(double x) {
     return std::copysign(magnitude < 0x1p-126 ? 0.0 : magnitude > 0x1.FEp127 ? HUGE_VAL : magnitude, x);
 }
 
+double round_to_grid(const NarrowGrid& grid, double x) {
+    if (std::isnan(x) || x == 0) return x;
+    double magnitude = std::fabs(x);
+    if (magnitude < std::ldexp(1.0, grid.least_exponent)) {
+        // At this size the double adder's own last place is the grid's step: it rounds to nearest even.
+        const double big = std::ldexp(1.0, grid.least_exponent - grid.fraction + 52);
+        magnitude = (magnitude + big) - big;
+    } else if (std::isfinite(magnitude)) {
+        const int dropped = 52 - grid.fraction;
+        std::uint64_t bits = std::bit_cast<std::uint64_t>(magnitude);
+        bits += (std::uint64_t{1} << (dropped - 1)) - 1 + (bits >> dropped & 1);
+        magnitude = std::bit_cast<double>(bits >> dropped << dropped);
+    }
+    if (magnitude > grid.largest) magnitude = grid.saturates ? grid.largest : HUGE_VAL;
+    return std::copysign(magnitude, x);
+}
+
+double operand_scale(const NarrowGrid& grid, double largest) {
+    if (!(largest > 0) || !std::isfinite(largest)) return 1;
+    double scale = 0x1p-100;
+    while (largest / scale > grid.largest && scale < 0x1p100) scale *= 2;
+    return scale;
+}
+
+double IntegerGrid::nearest(double w) const {
+    return std::isnan(w) ? 0 : std::fmax(-most, std::fmin(most, std::nearbyint(w / step)));
+}
+
+namespace {
+
+IntegerGrid weight_grid(double step, int most) { return {step > 0 && std::isfinite(step) ? step : 1.0, most}; }
+
+}  // namespace
+
+IntegerGrid weight_grid_w8(double largest) { return weight_grid(round_f32(largest / 127), 127); }
+IntegerGrid weight_grid_w4(double largest) { return weight_grid(round_bf16(round_f32(largest / 7)), 7); }
+
 std::array<double, 3> split_bf16(double x) {
     const double p0 = round_bf16(x);
     if (!(std::fabs(p0) < HUGE_VAL)) return {p0, 0.0, 0.0};

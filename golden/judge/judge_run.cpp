@@ -19,7 +19,7 @@ constexpr std::size_t kMoreDraws = 8;
 
 LayerRule rule_of(const simkernel::Layer& layer) {
     if (layer.precision == "host") return {"fp32", 0};
-    return {layer.precision, layer.k_slab};
+    return {layer.precision, layer.k_slab, layer.x_scale, layer.w_scale, layer.x_zero};
 }
 
 LayerRules rules_of(const simkernel::Program& program, const Reference& reference) {
@@ -32,6 +32,12 @@ LayerRules rules_of(const simkernel::Program& program, const Reference& referenc
             if (layer.macs > 0 || !rules.contains(output)) rules[output] = rule_of(layer);
         }
     return rules;
+}
+
+/// For nodes that no layer names, as folded ones: they matter to whole-network emulation alone. Formats with scales have none for them.
+LayerRule otherwise_for(const std::string& policy) {
+    if (policy == "bf16" || policy == "fp16") return {policy, 0};
+    return {"bf16x3", 0};
 }
 
 LayerRules in_fp32(LayerRules rules) {
@@ -55,7 +61,7 @@ struct Judge {
           computed(r.own ? Values{} : r.reference.run(r.inputs)),
           own(r.own ? *r.own : computed),
           golden(r.golden ? *r.golden : own),
-          emulation(r.reference.emulate(r.inputs, rules_of(r.program, r.reference), {r.program.precision == "bf16" ? "bf16" : "bf16x3", 0})),
+          emulation(r.reference.emulate(r.inputs, rules_of(r.program, r.reference), otherwise_for(r.program.precision))),
           internal(maker_of_internal()) {
         std::vector<double> levels;
         for (const simkernel::Layer& layer : run.program.layers)
@@ -125,7 +131,7 @@ const Values& Judge::draw(std::size_t i) const {
                 if (std::isnormal(x)) x = std::nextafter(x, bits >> 63 ? HUGE_VALF : -HUGE_VALF);
             }
         }
-        draws.push_back(run.reference.emulate(inputs, rules_of(run.program, run.reference), {run.program.precision == "bf16" ? "bf16" : "bf16x3", 0}));
+        draws.push_back(run.reference.emulate(inputs, rules_of(run.program, run.reference), otherwise_for(run.program.precision)));
     }
     return draws[i];
 }
@@ -252,7 +258,7 @@ bool Judge::classifier(const std::string& name) const {
 }
 
 double Judge::fp32_level() const {
-    const bool plain = run.program.precision != "bf16";  // the three-way split is fp32-grade: its emulation serves for both
+    const bool plain = run.program.precision == "native";  // the three-way split is fp32-grade: its emulation serves for both
     const Values computed_fp32 = plain ? Values{} : run.reference.emulate(run.inputs, in_fp32(rules_of(run.program, run.reference)), {"fp32", 0});
     const Values& fp32 = plain ? emulation : computed_fp32;
     double level = 0;

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "golden/emulation/chain.hpp"
 #include "golden/reference/parallel.hpp"
+#include "golden/reference/placement.hpp"
 #include "support/error.hpp"
 
 namespace assay::golden {
@@ -15,17 +15,17 @@ namespace {
 constexpr Eigen::Index kWide = kPanel;
 using Panel = std::vector<double>;  ///< K x kPanel, row-major
 
-/// Operands as the bf16 rule feeds them to the array: rounded to fp32 (device tensors and constants already are) and then to bf16. Where a
-/// value carries an error that reaches over a rounding boundary, the chip may have the neighbour: that distance is the error left in `err`.
-void quantise(double* value, double* err, Eigen::Index count) {
-    const auto bf16 = [](double x) { return round_bf16(round_f32(x)); };
+/// Operands as a rule that rounds once feeds them to the array. Where a value carries an error that reaches over a rounding boundary, the chip
+/// may have the neighbour: that distance is the error left in `err`.
+void quantise(const Numerics& numerics, Role role, double* value, double* err, Eigen::Index count) {
     for (Eigen::Index i = 0; i < count; ++i) {
-        const double x = value[i], q = bf16(x);
+        const double x = value[i], q = place_rounded(numerics, role, x);
         value[i] = q;
         if (!err) continue;
         // One rounding to fp32 has been taken with the value itself.
         const double e = err[i];
-        err[i] = e <= rounding(x) ? 0.0 : std::max(std::fabs(bf16(x + e) - q), std::fabs(bf16(x - e) - q));
+        err[i] = e <= rounding(x) ? 0.0
+                                  : std::max(std::fabs(place_rounded(numerics, role, x + e) - q), std::fabs(place_rounded(numerics, role, x - e) - q));
     }
 }
 
@@ -68,22 +68,23 @@ void sum_panel(Eigen::Index m, Eigen::Index k, const double* a, const double* pa
     for (; r < m; ++r) sum_rows<1, false>(k, a + r * k, panel, out + r * kPanel, nullptr);
 }
 
-Parts parts_of(MatrixRule rule) { return rule == MatrixRule::bf16 ? Parts::bf16 : rule == MatrixRule::bf16x3 ? Parts::bf16x3 : Parts::fp32; }
-
 /// One product, a panel of columns after another.
 class Multiplication {
 public:
     Multiplication(const Operand& a, const Columns& b, const Numerics& numerics, bool a_is_weight)
-        : numerics_(numerics), b_(b), m_(a.value.rows()), k_(a.value.cols()), a_(a.value), a_err_(a.err) {
-        integer_ = numerics.rule == MatrixRule::int8;
-        const bool emulates = !integer_ && (numerics.mode == Mode::emulate || numerics.mode == Mode::bound_emulated);
-        if (emulates) chain_.emplace(parts_of(numerics.rule), m_, k_, a.value.data(), a_is_weight);
-        bounds_ = !integer_ && numerics.bounds();
+        : numerics_(numerics), b_(b), m_(a.value.rows()), k_(a.value.cols()), left_(a_is_weight ? Role::weight : Role::activation),
+          right_(a_is_weight ? Role::activation : Role::weight), a_(a.value), a_err_(a.err) {
+        const bool exact = numerics.mode == Mode::exact, integer = numerics.rule == MatrixRule::int8;
+        exact_sums_ = numerics.rule == MatrixRule::w8a8;
+        bounds_ = !integer && numerics.bounds();
+        places_ = !exact && has_scales(numerics.rule);
+        if (places_) place_left();
+        if (!exact && !integer && !exact_sums_ && (numerics.mode == Mode::emulate || numerics.mode == Mode::bound_emulated))
+            chain_.emplace(parts_of(numerics.rule), m_, k_, a_.data(), a_is_weight);
+        // The chain rounds its operands itself; bounds need them rounded too. Those on the right are rounded as they come.
+        rounds_ = !exact && rounds_once(numerics.rule) && (bounds_ || exact_sums_);
+        if (rounds_) quantise(numerics, left_, a_.data(), a_err_.size() ? a_err_.data() : nullptr, a_.size());
         if (!bounds_) return;
-        if (numerics.rule == MatrixRule::bf16) {
-            quantise(a_.data(), a_err_.size() ? a_err_.data() : nullptr, a_.size());
-            // Errors of right operands are found as they come.
-        }
         abs_a_ = a_.cwiseAbs();
         row_abs_ = abs_a_.rowwise().sum();
     }
@@ -99,28 +100,61 @@ public:
     }
 
 private:
+    /// The left operand in the array's units: row r of it counts row_scale_[r] each.
+    void place_left() {
+        row_scale_.resize(m_);
+        for (Eigen::Index r = 0; r < m_; ++r) row_scale_[r] = place(numerics_, left_, {a_.data() + r * k_, k_, 1});
+        if (a_err_.size()) a_err_ = row_scale_.cwiseInverse().asDiagonal() * a_err_;
+    }
+
+    /// The same of a panel, by columns.
+    void place_right(Panel& b, Panel& eb, double* scale) const {
+        for (Eigen::Index j = 0; j < kWide; ++j) {
+            scale[j] = place(numerics_, right_, {b.data() + j, k_, kWide});
+            for (Eigen::Index i = 0; i < k_ && !eb.empty(); ++i) eb[static_cast<std::size_t>(i * kWide + j)] /= scale[j];
+        }
+    }
+
+    /// From the array's units to the operands' own. Powers of two cost nothing but a flush. Another factor costs the chip a rounding, one more
+    /// where it was multiplied with what follows in the drain, and integer sums their conversion.
+    void scale_back(const double* column_scale, Panel& sums, Panel& err) const {
+        const bool powers = numerics_.rule == MatrixRule::fp8e4m3 || numerics_.rule == MatrixRule::fp8e5m2;
+        const double roundings = powers ? 0 : exact_sums_ ? 3 : 2;
+        for (Eigen::Index r = 0; r < m_; ++r)
+            for (Eigen::Index j = 0; j < kWide; ++j) {
+                const auto at = static_cast<std::size_t>(r * kWide + j);
+                const double by = row_scale_[r] * column_scale[j];
+                sums[at] = numerics_.mode == Mode::emulate ? round_f32(round_f32(sums[at]) * by) : sums[at] * by;
+                if (err.empty()) continue;
+                err[at] *= by;
+                if (by != 1) err[at] += kFlush + roundings * kU32 * std::fabs(sums[at]);
+            }
+    }
+
     void panel(Eigen::Index first, Eigen::Index count, Product& out) const {
         const auto entries = static_cast<std::size_t>(k_ * kWide), results = static_cast<std::size_t>(m_ * kWide);
         Panel b(entries, 0.0), sums(results), abs;
         b_.value(first, count, b.data());
+        Panel eb, err;
+        if (bounds_ && b_.err) {
+            eb.assign(entries, 0.0);
+            b_.err(first, count, eb.data());
+        }
+        double column_scale[kPanel];
+        if (places_) place_right(b, eb, column_scale);
         if (chain_) chain_->panel(b.data(), sums.data());
+        if (rounds_) quantise(numerics_, right_, b.data(), eb.empty() ? nullptr : eb.data(), k_ * kWide);
         if (bounds_) {
-            Panel eb;
-            if (b_.err) {
-                eb.assign(entries, 0.0);
-                b_.err(first, count, eb.data());
-            }
-            if (numerics_.rule == MatrixRule::bf16) quantise(b.data(), eb.empty() ? nullptr : eb.data(), k_ * kWide);
             if (!chain_) {
                 abs.resize(results);
                 sum_panel(m_, k_, a_.data(), b.data(), sums.data(), abs.data());
             }
-            const Panel err = error(b, eb, sums, abs);
-            for (Eigen::Index r = 0; r < m_; ++r)
-                std::copy_n(err.data() + r * kWide, count, out.err.data() + r * b_.cols + first);
+            err = error(b, eb, sums, abs);
         } else if (!chain_) {
             sum_panel(m_, k_, a_.data(), b.data(), sums.data(), nullptr);
         }
+        if (places_) scale_back(column_scale, sums, err);
+        for (Eigen::Index r = 0; r < m_ && bounds_; ++r) std::copy_n(err.data() + r * kWide, count, out.err.data() + r * b_.cols + first);
         for (Eigen::Index r = 0; r < m_; ++r) std::copy_n(sums.data() + r * kWide, count, out.value.data() + r * b_.cols + first);
     }
 
@@ -137,7 +171,7 @@ private:
             for (std::size_t i = 0; i < b.size(); ++i) magnitude[i] = std::fabs(b[i]) + (eb.empty() ? 0.0 : eb[i]);
             add(a_err_, magnitude);
         }
-        if (chain_) return out;
+        if (chain_ || exact_sums_) return out;
         const double k = static_cast<double>(k_);
         double steps = k, dropped = 0;
         if (numerics_.rule == MatrixRule::bf16x3) {
@@ -164,10 +198,12 @@ private:
     const Numerics& numerics_;
     const Columns& b_;
     Eigen::Index m_, k_;
+    Role left_, right_;
     Matrix a_, a_err_, abs_a_;
+    Eigen::VectorXd row_scale_;
     Eigen::VectorXd row_abs_;
     std::optional<ChainProduct> chain_;
-    bool integer_ = false, bounds_ = false;
+    bool bounds_ = false, rounds_ = false, places_ = false, exact_sums_ = false;
 };
 
 }  // namespace
@@ -176,8 +212,15 @@ MatrixRule matrix_rule(const std::string& precision) {
     if (precision == "int8") return MatrixRule::int8;
     if (precision == "bf16") return MatrixRule::bf16;
     if (precision == "bf16x3") return MatrixRule::bf16x3;
+    if (precision == "fp16") return MatrixRule::fp16;
+    if (precision == "fp8e4m3") return MatrixRule::fp8e4m3;
+    if (precision == "fp8e5m2") return MatrixRule::fp8e5m2;
+    if (precision == "w8a8") return MatrixRule::w8a8;
+    if (precision == "w8") return MatrixRule::w8;
+    if (precision == "w4") return MatrixRule::w4;
     if (precision == "fp32" || precision == "move" || precision.empty()) return MatrixRule::fp32;
-    throw Error(ErrorKind::bad_input, "precision '" + precision + "' is not known; use int8, bf16, bf16x3, fp32 or move");
+    throw Error(ErrorKind::bad_input,
+                "precision '" + precision + "' is not known; use int8, bf16, bf16x3, fp16, fp8e4m3, fp8e5m2, w8a8, w8, w4, fp32 or move");
 }
 
 Product multiply(const Operand& a, const Columns& b, const Numerics& numerics, bool a_is_weight) {

@@ -16,8 +16,14 @@ enum class MatrixRule {
     int8,    ///< integers, exact, then conversion and one fp32 scale
     bf16,    ///< operands rounded once to bf16
     bf16x3,  ///< operands in three bf16 parts, six products
+    fp16,    ///< operands rounded once to fp16
+    fp8e4m3, ///< operands divided by powers of two and rounded once, saturating, to e4m3fn
+    fp8e5m2, ///< the same to e5m2
+    w8a8,    ///< activations in 8-bit steps of x_scale from x_zero, weights in 8-bit steps of their output's own; exact sums, then scaled
+    w8,      ///< activations in bf16; weights are 8-bit integers, one step an output
+    w4,      ///< activations in bf16; weights are 4-bit integers times a bf16 step for each kW4Group of k, rounded to bf16
 };
-/// "int8", "bf16", "bf16x3"; "fp32" and "move" are fp32. Throws Error(bad_input) on another word.
+/// "int8", "bf16", "bf16x3", "fp16", "fp8e4m3", "fp8e5m2", "w8a8", "w8", "w4"; "fp32" and "move" are fp32. Throws Error(bad_input) on another word.
 MatrixRule matrix_rule(const std::string& precision);
 
 enum class Mode {
@@ -32,6 +38,9 @@ struct Numerics {
     Mode mode = Mode::exact;
     MatrixRule rule = MatrixRule::fp32;
     std::int64_t k_slab = 0;  ///< channels of a slab of K; 0: all
+    double x_scale = 1;       ///< fp8, w8a8: activations are divided by it
+    double w_scale = 0;       ///< fp8, w8a8: weights are; 0: each output's by the scale of its own largest magnitude
+    int x_zero = 0;           ///< w8a8: the integer that stands for an activation of 0
 
     bool bounds() const { return mode == Mode::bound || mode == Mode::bound_worst || mode == Mode::bound_emulated; }
     /// One step of the chip's arithmetic on an intermediate value of an operator.

@@ -53,7 +53,7 @@ struct Rules {
     static Numerics numerics(const Step& step, const void* context) {
         const auto& rules = *static_cast<const Rules*>(context);
         const LayerRule& rule = rules.of(step);
-        return {rules.mode, matrix_rule(rule.precision), rule.k_slab};
+        return {rules.mode, matrix_rule(rule.precision), rule.k_slab, rule.x_scale, rule.w_scale, rule.x_zero};
     }
 };
 

@@ -25,8 +25,10 @@ struct InputInfo {
 
 /// How the chip computes one layer (simkernel::Layer says it in words).
 struct LayerRule {
-    std::string precision;    ///< "int8", "bf16", "bf16x3", "fp32", "move"
+    std::string precision;    ///< "int8", "bf16", "bf16x3", "fp16", "fp8e4m3", "fp8e5m2", "w8a8", "w8", "w4", "fp32", "move"
     std::int64_t k_slab = 0;  ///< channels of a slab of K; 0: all
+    double x_scale = 1, w_scale = 0;  ///< fp8, w8a8: as in Numerics
+    int x_zero = 0;
 };
 
 /// Rules by the first output that a node names (Reference::node_output): names, not indices, so that values inside control flow have theirs.

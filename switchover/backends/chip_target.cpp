@@ -50,7 +50,7 @@ chip::ChipOptions chip_options(const std::vector<std::string>& rtl_units, const 
 class ChipTarget final : public Target {
 public:
     ChipTarget(std::string name, const std::vector<std::string>& rtl_units, const TargetOptions& options)
-        : name_(std::move(name)), options_(options), chip_(options.chip, chip_options(rtl_units, options)) {}
+        : name_(std::move(name)), options_(options), rtl_matrix_(std::find(rtl_units.begin(), rtl_units.end(), "mxu") != rtl_units.end()), chip_(options.chip, chip_options(rtl_units, options)) {}
 
     Result<Identity> identity() override {
         Identity id;
@@ -68,6 +68,7 @@ public:
         return {{"cores", options_.chip.cores},       {"hbm_bytes", options_.chip.hbm_bytes}, {"spm_bytes", options_.chip.spm_bytes},
                 {"backdoor", !options_.silicon_shaped}, {"interrupt", false},                    {"job_hooks", true},
                 {"harvesting", false},                {"numerics", std::string("bit-exact")},
+                {"matrix_types", std::string(rtl_matrix_ ? "i8 bf16" : "i8 bf16 f16 f8e4m3 f8e5m2")},
                 {"memory_after_reset", std::string(options_.silicon_shaped ? "random" : "zero")}};
     }
 
@@ -122,6 +123,7 @@ private:
 
     std::string name_;
     TargetOptions options_;
+    const bool rtl_matrix_;  ///< the Verilated matrix unit multiplies int8 and bf16 alone
     chip::Chip chip_;
     std::uint64_t host_used_ = 0;
 };

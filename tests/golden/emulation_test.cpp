@@ -58,6 +58,44 @@ TEST(Rounding, HalfPrecisionCoversSubnormalsAndOverflow) {
     EXPECT_EQ(encode_f16(-2.5), 0xC100);
 }
 
+TEST(Rounding, GridsTakeTheTiesAndEndsOfTheirFormats) {
+    EXPECT_EQ(round_to_grid(kGridF16, 65519), 65504.0);
+    EXPECT_EQ(round_to_grid(kGridF16, 65520), HUGE_VAL) << "a tie to the even pattern, which is infinity";
+    EXPECT_EQ(round_to_grid(kGridF16, 0x1p-25), 0.0) << "tie to even";
+    EXPECT_EQ(round_to_grid(kGridF16, 0x1.8p-24), 0x1p-23) << "tie to even among subnormals";
+    EXPECT_EQ(round_to_grid(kGridF16, 0x1p-14 - 0x1p-25), 0x1p-14) << "a subnormal rounds up to the least normal";
+    EXPECT_EQ(round_to_grid(kGridF8E4M3, 464), 448.0);
+    EXPECT_EQ(round_to_grid(kGridF8E4M3, -1e30), -448.0);
+    EXPECT_EQ(round_to_grid(kGridF8E4M3, 0x1p-10), 0.0) << "half of the least subnormal";
+    EXPECT_EQ(round_to_grid(kGridF8E4M3, 0x1.8p-9), 0x1p-8);
+    EXPECT_EQ(round_to_grid(kGridF8E5M2, HUGE_VAL), 57344.0);
+    EXPECT_EQ(round_to_grid(kGridF8E5M2, 1.125), 1.0) << "tie to even";
+    EXPECT_EQ(round_to_grid(kGridF8E5M2, 1.375), 1.5) << "tie to even";
+    EXPECT_TRUE(std::signbit(round_to_grid(kGridF8E5M2, -0x1p-40)));
+    EXPECT_TRUE(std::isnan(round_to_grid(kGridF8E4M3, std::nan(""))));
+}
+
+TEST(Rounding, HalfPrecisionGridAgreesWithTheEncoderOnDirectedRandomFloats) {
+    std::mt19937 engine(9);
+    for (int i = 0; i < 300000; ++i) {
+        const double x = std::ldexp(1 + static_cast<double>(engine() & 0x7fffff) * 0x1p-23, static_cast<int>(engine() % 48) - 30);
+        const double q = round_to_grid(kGridF16, x);
+        ASSERT_EQ(encode_f16(q), encode_f16(x)) << x;
+        if (std::isfinite(q)) ASSERT_EQ(round_to_grid(kGridF16, q), q) << x;
+    }
+}
+
+TEST(Rounding, ScalesBringTheLargestMagnitudeJustIntoTheGrid) {
+    EXPECT_EQ(operand_scale(kGridF8E4M3, 448), 1.0);
+    EXPECT_EQ(operand_scale(kGridF8E4M3, 449), 2.0);
+    EXPECT_EQ(operand_scale(kGridF8E4M3, 224), 0.5);
+    EXPECT_EQ(operand_scale(kGridF8E5M2, 57344), 1.0);
+    EXPECT_EQ(operand_scale(kGridF8E5M2, 1), 0x1p-15);
+    EXPECT_EQ(operand_scale(kGridF8E4M3, 0), 1.0);
+    EXPECT_EQ(operand_scale(kGridF8E4M3, HUGE_VAL), 1.0);
+    EXPECT_EQ(operand_scale(kGridF8E4M3, 0x1p-120), 0x1p-100);
+}
+
 TEST(Rounding, ThreePartsAddUpToTheValueExactly) {
     std::mt19937 engine(2);
     for (int i = 0; i < 100000; ++i) {

@@ -6,6 +6,7 @@
 #include "model_builder.hpp"
 #include "run_program.hpp"
 #include "support/error.hpp"
+#include "workloads/precision/policy.hpp"
 
 namespace assay::workloads::testing {
 namespace {
@@ -25,6 +26,10 @@ void same_bits(const ModelBuilder& model, const Inputs& inputs, const std::strin
     options.chip = preset(chip);
     options.chip.cores = 4;
     options.precision = precision;
+    if (find_policy(precision).calibrated()) {  // ranges of tensors: some that hold every value
+        for (const auto& [name, tensor] : inputs) options.ranges[name] = {-8, 8};
+        for (const auto& node : model.model.graph().node()) options.ranges[node.output(0)] = {-64, 64};
+    }
     const RunResult one = compile_and_run(model.model, options, inputs);
     EXPECT_EQ(cores_of(one.program), (std::set<std::uint32_t>{0}));
     ASSERT_FALSE(one.tensors.empty());
@@ -51,7 +56,7 @@ void same_bits(const ModelBuilder& model, const Inputs& inputs, const std::strin
 TEST(Cores, ConvolutionsByRowsAndByOutputs) {
     std::mt19937 engine(41);
     for (const char* chip : {"aurum-nano", "aurum-edge"})
-        for (const std::string precision : {"native", "bf16"}) {
+        for (const std::string& precision : policy_names()) {
             const Tensor x = random_floats(engine, {1, 5, 24, 24}), w = random_floats(engine, {40, 5, 3, 3}), v = random_floats(engine, {70, 40, 1, 1});
             ModelBuilder m;
             m.input("x", x.shape).constant("w", w).constant("v", v).output("y");
@@ -69,7 +74,8 @@ TEST(Cores, FewRowsAndManyOutputsAreDealtOutByBlocks) {
     ModelBuilder m;
     m.input("x", x.shape).constant("w", w).output("y");
     m.node("MatMul", {"x", "w"}, {"y"});
-    for (const char* chip : {"aurum-nano", "aurum-edge"}) same_bits(m, {{"x", x}}, chip);
+    for (const char* chip : {"aurum-nano", "aurum-edge"})
+        for (const std::string& precision : policy_names()) same_bits(m, {{"x", x}}, chip, precision);
 }
 
 TEST(Cores, HeadsOfAttention) {

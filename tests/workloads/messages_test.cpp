@@ -134,7 +134,7 @@ TEST(Messages, TheModelAsAWhole) {
     EXPECT_EQ(refusal(pass), "accepted") << "the input is handed over as it is";
     CompileOptions options = nano();
     options.precision = "fp4";
-    EXPECT_EQ(refusal(unary("Relu"), options), "precision 'fp4' is unknown; use native or bf16");
+    EXPECT_EQ(refusal(unary("Relu"), options), "precision 'fp4' is unknown; use one of native, bf16, fp16, fp8, fp8:e5m2, int8, w8, w4");
 }
 
 TEST(Messages, Values) {

@@ -7,6 +7,7 @@
 #include "workloads/lower/epilogue.hpp"
 #include "workloads/lower/lowering.hpp"
 #include "workloads/passes/window.hpp"
+#include "workloads/precision/policy.hpp"
 
 namespace assay::workloads {
 
@@ -38,10 +39,28 @@ struct Affine {
     explicit Affine(std::size_t outputs) : scale(outputs, 1.0), shift(outputs, 0.0) {}
 };
 
+/// K values that share a step of 4-bit weights.
+inline constexpr std::int64_t kW4Group = 32;
+
+/// How a layer's operands go onto the array (docs/numerics.md section 3).
+struct ArrayFormat {
+    simkernel::Dtype type = simkernel::Dtype::bf16;
+    int planes = 1;               ///< parts of an fp32 operand
+    Scaling scaling = Scaling::none;
+    std::string precision;        ///< Layer::precision
+    double x_scale = 1;           ///< activations are divided by it
+    int x_zero = 0;               ///< and this is added (integers)
+    std::vector<double> w_scale;  ///< weights are divided by it: one for each output, or one in all when they are an activation; empty: unscaled
+
+    /// Constant weights lie narrower in device memory than on the array; the vector unit widens them.
+    bool narrow_weights() const { return scaling == Scaling::weights_8 || scaling == Scaling::weights_4; }
+};
+
 struct MatrixSpec {
     NodeId main = -1;
     std::vector<NodeId> nodes;
     bool integer = false;
+    ArrayFormat format;  ///< emit_matrix_layer fills it in from the policy
     Operand x;
     std::array<std::int64_t, 4> x_strides{};  ///< elements, by n, h, w, c
     std::int64_t batch = 1, channels = 1, outputs = 1, groups = 1;

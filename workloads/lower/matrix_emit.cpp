@@ -8,6 +8,7 @@
 #include "simkernel/types.hpp"
 #include "support/error.hpp"
 #include "workloads/lower/matrix_weights.hpp"
+#include "workloads/lower/narrow_weights.hpp"
 #include "workloads/schedule/dma.hpp"
 
 namespace assay::workloads {
@@ -98,8 +99,8 @@ private:
         };
         stage_ = ring(p_.stage_bytes, 2);
         image_ = ring(p_.image_bytes, 2);
-        weights_ = ring(p_.weight_bytes, p_.weight_mode == WeightMode::resident && !s_.dynamic ? 1 : 2);
-        weight_stage_ = ring(p_.weight_stage_bytes, 2);
+        weights_ = ring(p_.weight_bytes, p_.weight_buffers);
+        weight_stage_ = ring(p_.weight_stage_bytes, p_.weight_buffers);
         params_ = ring(p_.params_bytes, p_.resident_params ? 1 : 2);
         out_ = ring(p_.out_bytes, 2);
         for (const std::uint64_t bytes : p_.extra_bytes) extras_.push_back(ring(bytes, 2));
@@ -161,21 +162,24 @@ private:
         if (!staged) return;
         stage_.use(step_);
         l_.emitter.at(Stage::convert, step_, image_last);
-        convert(to, l_.type_of(s_.x), s_.x.quantization, image_.addr(), p_.plane_bytes, p_.planes, tile_.batch * rows * cols * depth);
+        convert(to, l_.type_of(s_.x), s_.x.quantization, image_.addr(), p_.plane_bytes, p_.planes, tile_.batch * rows * cols * depth, s_.format.x_scale);
     }
 
-    /// fp32 (or integers to dequantise) to bf16 planes, or integers to int8 planes less their zero point: each plane is the nearest to what
-    /// the planes before leave.
+    /// fp32 (or integers to dequantise), divided by `scale`, to the array's float type, or integers to int8 less their zero point. Of several
+    /// planes (bf16, int8) each is the nearest to what the planes before leave.
     void convert(std::uint32_t from, Dtype type, const std::optional<Quantization>& quantization, std::uint32_t to,
-                 std::uint64_t plane_bytes, int planes, std::int64_t elements) {
+                 std::uint64_t plane_bytes, int planes, std::int64_t elements, double scale) {
         using simkernel::Uop;
         for (int plane = 0; plane < planes; ++plane) {
             Expr e;
             Expr::Ref x = Expr::stream(0);
-            if (s_.integer)
+            if (s_.integer && type == Dtype::f32)  // calibrated steps: NaN becomes 0 of the 8 bits
+                x = emit_round(e, e.op(Uop::mul_f32, x, Expr::imm(1 / quantization->scale)), quantization->zero_point);
+            else if (s_.integer)
                 x = e.op(Uop::sub_i32, x, Expr::imm_i(quantization->zero_point));
             else if (quantization)
                 x = emit_dequantize(e, x, *quantization);
+            if (!s_.integer && scale != 1) x = e.op(Uop::mul_f32, x, Expr::imm(static_cast<float>(1 / scale)));
             for (int i = 0; i < plane; ++i) {
                 if (s_.integer) {
                     const auto near = e.op(Uop::min_i32, e.op(Uop::max_i32, x, Expr::imm_i(-128)), Expr::imm_i(127));
@@ -190,7 +194,7 @@ private:
             shape.count[0] = static_cast<std::uint32_t>(elements);
             VectorOperand in{from, type, {static_cast<std::int32_t>(simkernel::size_of(type)), 0, 0, 0, 0}};
             VectorOperand out{to + static_cast<std::uint32_t>(plane_bytes * static_cast<std::uint64_t>(plane)),
-                              s_.integer ? Dtype::i8 : Dtype::bf16,
+                              s_.integer ? Dtype::i8 : s_.format.type,
                               {static_cast<std::int32_t>(p_.element), 0, 0, 0, 0}};
             emit_expr(l_.emitter, e, shape, {in}, out, 0);
         }
@@ -206,7 +210,7 @@ private:
         if (s_.dynamic) return ensure_dynamic(b, slab, plane);
         const std::int64_t inside = packed_.offset(s_, p_, block, slab, plane), row = block.count * p_.element;
         std::vector<std::int64_t> key;
-        std::int64_t from = 0, bytes = 0, result = 0;
+        std::int64_t from = 0, bytes = 0, result = 0;  // bytes on the array
         switch (p_.weight_mode) {
             case WeightMode::resident:
                 key = {0};
@@ -228,8 +232,14 @@ private:
         }
         if (key != weight_key_) {
             weight_key_ = key;
-            l_.emitter.at(Stage::load, step_, weights_.advance());
-            load_weights(from, bytes);
+            if (s_.format.scaling == Scaling::weights_8) {
+                load_w8(from / p_.element, bytes / p_.element);
+            } else if (s_.format.scaling == Scaling::weights_4) {
+                load_w4(b, slab * p_.slab + first_k, rows);
+            } else {
+                l_.emitter.at(Stage::load, step_, weights_.advance());
+                load_weights(from, bytes);
+            }
         }
         weights_.use(step_);
         return weights_.addr() + static_cast<std::uint32_t>(result);
@@ -245,6 +255,48 @@ private:
         if (skip == 0 || bytes < 2 * skip) return piece(0, bytes);
         piece(skip, bytes - skip);
         piece(0, skip);
+    }
+
+    void load_bytes(std::int64_t from, std::uint32_t to, std::int64_t bytes) {
+        emit_load(l_.emitter, packed_.addr + static_cast<std::uint64_t>(from), to, 1, {{bytes, 1, 1}});
+    }
+
+    void load_w8(std::int64_t first, std::int64_t elements) {
+        l_.emitter.at(Stage::load, step_, weight_stage_.advance());
+        load_bytes(first, weight_stage_.addr(), elements);
+        weight_stage_.use(step_);
+        l_.emitter.at(Stage::convert, step_, weights_.advance());
+        widen_w8(l_.emitter, weight_stage_.addr(), weights_.addr(), elements);
+    }
+
+    /// What the weight mode wants: all blocks of this core, block `b`, or `rows` rows of it from `first`, which begins a group.
+    void load_w4(std::size_t b, std::int64_t first, std::int64_t rows) {
+        l_.emitter.at(Stage::load, step_, weight_stage_.advance());
+        const std::uint32_t stage = weight_stage_.addr();
+        const auto in = [](std::uint32_t base, std::int64_t bytes) { return base + static_cast<std::uint32_t>(bytes); };
+        if (p_.weight_mode == WeightMode::piece) {
+            const Block& block = p_.blocks[b];
+            const std::int64_t from = packed_.narrow_offset[b], steps = nibble_bytes(rows, block.count);
+            load_bytes(from + first / 2 * block.count, stage, (rows + 1) / 2 * block.count);
+            load_bytes(from + nibble_bytes(block.depth, block.count) + first / kW4Group * block.count * 2, in(stage, steps),
+                       (rows + kW4Group - 1) / kW4Group * block.count * 2);
+            weight_stage_.use(step_);
+            l_.emitter.at(Stage::convert, step_, weights_.advance());
+            return widen_w4(l_.emitter, stage, in(stage, steps), weights_.addr(), rows, block.count);
+        }
+        const bool all = p_.weight_mode == WeightMode::resident;
+        const std::size_t begin = all ? first_block() : b, end = (all ? last_block() : b) + 1;
+        const std::int64_t from = packed_.narrow_offset[begin], array = packed_.block_offset[begin];
+        const Block& last = p_.blocks[end - 1];
+        load_bytes(from, stage, packed_.narrow_offset[end - 1] + nibble_bytes(last.depth, last.count) + step_bytes(last.depth, last.count) - from);
+        weight_stage_.use(step_);
+        l_.emitter.at(Stage::convert, step_, weights_.advance());
+        for (std::size_t i = begin; i < end; ++i) {
+            const Block& block = p_.blocks[i];
+            const std::uint32_t at = in(stage, packed_.narrow_offset[i] - from);
+            widen_w4(l_.emitter, at, in(at, nibble_bytes(block.depth, block.count)), in(weights_.addr(), packed_.block_offset[i] - array), block.depth,
+                     block.count);
+        }
     }
 
     std::uint32_t ensure_dynamic(std::size_t b, std::int64_t slab, int plane) {
@@ -263,7 +315,7 @@ private:
             weight_stage_.use(step_);
             l_.emitter.at(Stage::convert, step_, weights_.advance());
             convert(weight_stage_.addr(), l_.type_of(d.operand), d.operand.quantization, weights_.addr(), plane_bytes, p_.weight_planes,
-                    depth * block.count);
+                    depth * block.count, s_.format.w_scale.empty() ? 1.0 : s_.format.w_scale[0]);
         }
         weights_.use(step_);
         return weights_.addr() + static_cast<std::uint32_t>(plane_bytes * static_cast<std::uint64_t>(plane));
@@ -331,7 +383,7 @@ private:
         const std::int64_t pitch = depth * p_.element, line = tile_.in_cols(w) * pitch,
                            offset = (block.channel + slab * p_.slab - first) * p_.element;
         simkernel::MatmulFields f;
-        f.dtype = static_cast<std::uint32_t>(s_.integer ? Dtype::i8 : Dtype::bf16);
+        f.dtype = static_cast<std::uint32_t>(s_.integer ? Dtype::i8 : s_.format.type);
         f.accumulate = chained;
         f.a_addr = image_.addr() + static_cast<std::uint32_t>(p_.plane_bytes) * static_cast<std::uint32_t>(plane) +
                    static_cast<std::uint32_t>(offset + c.offset);

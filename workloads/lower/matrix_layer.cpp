@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "workloads/lower/array_format.hpp"
 #include "workloads/lower/matrix_emit.hpp"
 #include "workloads/lower/matrix_weights.hpp"
 
@@ -32,6 +33,7 @@ void emit_matrix_layer(Lowering& l, MatrixSpec spec) {
             w.stride[d] = w.dilation[d] = 1;
         }
     }
+    choose_format(l, spec);
     if (spec.integer && spec.weights) {
         const auto sums = weight_sums(spec);
         const auto zero = static_cast<std::uint32_t>(spec.x.quantization->zero_point);
@@ -45,7 +47,7 @@ void emit_matrix_layer(Lowering& l, MatrixSpec spec) {
     l.begin_layer();
     emit_matrix_tiles(l, spec, plan, drain, parts);
     simkernel::Layer layer;
-    layer.precision = spec.integer ? "int8" : plan.planes == 3 ? "bf16x3" : "bf16";
+    describe_format(spec, layer);
     layer.macs = macs_of(spec);
     layer.k_slab = plan.slab;
     if (plan.blocks[0].group_k) layer.k_slab = spec.channels / spec.groups;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "simkernel/exec/decode.hpp"
+#include "workloads/lower/narrow_weights.hpp"
 #include "workloads/schedule/dma.hpp"
 
 namespace assay::workloads {
@@ -52,7 +53,7 @@ int weight_planes(const ConstantWeights& w, std::int64_t outputs) {
     return planes_for(low, high);
 }
 
-void choose_passes(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
+void choose_passes(const MatrixSpec& spec, MatrixPlan& p) {
     if (spec.integer) {
         const auto shifted = [](const Operand& o) {
             return planes_for(-128 - o.quantization->zero_point, 127 - o.quantization->zero_point);
@@ -63,13 +64,32 @@ void choose_passes(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p) {
             for (int w = 0; w < p.weight_planes; ++w) p.passes.emplace_back(a, w);
         return;
     }
-    p.element = 2;
-    if (l.options.precision == "bf16") {
+    p.element = static_cast<std::int64_t>(simkernel::size_of(spec.format.type));
+    if (spec.format.planes == 1) {
         p.passes = {{0, 0}};
         return;
     }
     p.planes = p.weight_planes = 3;
     p.passes = {{2, 0}, {1, 1}, {0, 2}, {1, 0}, {0, 1}, {0, 0}};  // smallest products first
+}
+
+/// Bytes of the narrow weights behind one weight buffer.
+std::int64_t narrow_stage_bytes(const MatrixSpec& spec, const MatrixPlan& p) {
+    if (spec.format.scaling == Scaling::weights_8) return static_cast<std::int64_t>(align_up(p.weight_bytes / static_cast<std::uint64_t>(p.element)));
+    std::int64_t all = 0, largest = 0, columns = 1;
+    for (const Block& b : p.blocks) {
+        const std::int64_t bytes = nibble_bytes(b.depth, b.count) + step_bytes(b.depth, b.count);
+        all += bytes;
+        largest = std::max(largest, bytes);
+        columns = std::max(columns, b.count);
+    }
+    if (p.weight_mode == WeightMode::piece) return nibble_bytes(p.piece_k, columns) + step_bytes(p.piece_k, columns);
+    return p.weight_mode == WeightMode::resident ? all : largest;
+}
+
+/// Pieces of K begin where a chunk does, and those of 4-bit weights where a group does (one divides the other, see choose_format).
+std::int64_t piece_unit(const Lowering& l, const MatrixSpec& spec) {
+    return spec.format.scaling == Scaling::weights_4 ? std::max(l.chip.mxu_rows, kW4Group) : l.chip.mxu_rows;
 }
 
 /// Weights as near as they fit: all at once in half the scratchpad, else a block in a quarter, else pieces of K.
@@ -82,13 +102,16 @@ void choose_weight_mode(const Lowering& l, const MatrixSpec& spec, MatrixPlan& p
         largest = std::max(largest, bytes);
         columns = std::max(columns, b.count);
     }
-    if (all <= spm / 2) {
+    // Narrow weights need room for both forms.
+    const std::int64_t room = spec.format.narrow_weights() ? spm * 2 / 3 : spm;
+    if (all <= room / 2) {
         p.weight_mode = WeightMode::resident;
-    } else if (largest <= spm / 8) {
+    } else if (largest <= room / 8) {
         p.weight_mode = WeightMode::block;
     } else {
         p.weight_mode = WeightMode::piece;
-        p.piece_k = std::max<std::int64_t>(l.chip.mxu_rows, spm / 16 / (columns * p.element) / l.chip.mxu_rows * l.chip.mxu_rows);
+        const std::int64_t unit = piece_unit(l, spec);
+        p.piece_k = std::max<std::int64_t>(unit, room / 16 / (columns * p.element) / unit * unit);
     }
     p.resident_params = p.params * 4 * spec.outputs <= spm / 16;
 }
@@ -141,7 +164,7 @@ void resize_buffers(const MatrixSpec& spec, MatrixPlan& p) {
     }
     const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
     const std::int64_t image = p.tile_batch * in_rows * in_cols * (p.whole_depth ? spec.channels : depth);
-    const bool converted = !spec.integer || spec.dynamic;
+    const bool converted = !spec.integer || spec.dynamic || spec.format.scaling == Scaling::integers;
     p.stage_bytes = converted ? align_up(u(image * p.source)) : 0;
     p.plane_bytes = align_up(u(image * p.element));
     p.image_bytes = p.plane_bytes * u(p.planes);
@@ -156,6 +179,8 @@ void resize_buffers(const MatrixSpec& spec, MatrixPlan& p) {
     } else {
         p.weight_bytes = align_up(u(p.weight_mode == WeightMode::block ? k * row * p.weight_planes : p.piece_k * row));
     }
+    p.weight_buffers = spec.dynamic || p.weight_mode != WeightMode::resident ? 2 : 1;
+    if (spec.format.narrow_weights()) p.weight_stage_bytes = u(narrow_stage_bytes(spec, p));
     p.params_bytes = align_up(u(p.params * 4 * (p.resident_params ? spec.outputs : columns)));
     p.out_bytes = align_up(u(m * (p.whole_output ? spec.outputs : columns) * p.out_size));
     p.temp_bytes = p.temps * align_up(u(m * columns * 4));
@@ -165,15 +190,15 @@ void resize_buffers(const MatrixSpec& spec, MatrixPlan& p) {
 }
 
 std::uint64_t MatrixPlan::total_bytes() const {
-    const std::uint64_t weights = weight_mode == WeightMode::resident && weight_stage_bytes == 0 ? weight_bytes : 2 * weight_bytes;
-    return 2 * stage_bytes + 2 * image_bytes + weights + 2 * weight_stage_bytes + (resident_params ? 1 : 2) * params_bytes + 2 * out_bytes +
+    const std::uint64_t weights = static_cast<std::uint64_t>(weight_buffers) * (weight_bytes + weight_stage_bytes);
+    return 2 * stage_bytes + 2 * image_bytes + weights + (resident_params ? 1 : 2) * params_bytes + 2 * out_bytes +
            temp_bytes + 2 * std::accumulate(extra_bytes.begin(), extra_bytes.end(), std::uint64_t{0});
 }
 
 MatrixPlan plan_matrix(const Lowering& l, const MatrixSpec& spec, const Drain& drain) {
     MatrixPlan p;
     p.blocks = blocks_of(spec, l.chip);
-    choose_passes(l, spec, p);
+    choose_passes(spec, p);
     p.source = static_cast<std::int64_t>(simkernel::size_of(l.type_of(spec.x)));
     if (spec.dynamic) p.weight_source = static_cast<std::int64_t>(simkernel::size_of(l.type_of(spec.dynamic->operand)));
     p.params = static_cast<std::int64_t>(drain.params.size());
@@ -195,7 +220,11 @@ MatrixPlan plan_matrix(const Lowering& l, const MatrixSpec& spec, const Drain& d
     if (spec.groups > 1 && fit_tile(l, spec, p)) return p;
     // Grouped blocks read whole groups: only dense ones are cut into slabs.
     while (p.slab > 1 && p.blocks[0].group_k == 0) {
+        const std::int64_t before = p.slab;
         p.slab = (p.slab + 1) / 2;
+        // A slab of 4-bit weights begins with a group.
+        if (spec.format.scaling == Scaling::weights_4) p.slab = static_cast<std::int64_t>(align_up(static_cast<std::uint64_t>(p.slab), kW4Group));
+        if (p.slab >= before) break;
         if (fit_tile(l, spec, p)) return p;
     }
     throw NodeError(spec.main, fmt::format("the smallest tile needs {} scratchpad bytes, the chip has {}; use a larger chip",

@@ -34,6 +34,7 @@ struct MatrixPlan {
     bool resident_params = true;
     int planes = 1;  ///< of activations: 3 for the bf16 split, 1 to 3 for integers less their zero point
     int weight_planes = 1;
+    int weight_buffers = 1;  ///< of weights, and of their stage: 1 when all are resident
     std::vector<std::pair<int, int>> passes;  ///< (activation plane, weight plane) in order
     std::int64_t element = 1;                 ///< bytes of an operand on the array
     std::int64_t source = 1;                  ///< bytes of an element as loaded
