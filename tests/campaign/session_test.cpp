@@ -84,6 +84,51 @@ TEST(Faults, ResultExponentBitOfAFloatLayer) { expect_traced("fp32", "result:con
 TEST(Faults, ScaledFloatResult) { expect_traced("fp32", "scale:fc1_relu_out*1.01", "fc1"); }
 TEST(Faults, ScaledInt8Result) { expect_traced("int8", "scale:conv2_relu_out_quantized*1.01", "conv2"); }
 
+/// Under every policy a right run passes, and a fault is found where it is.
+class Policies : public ::testing::TestWithParam<const char*> {};
+TEST_P(Policies, DigitsPass) {
+    SessionOptions options = digits("fp32");
+    options.precision = GetParam();
+    options.run.sanitize = true;
+    const SessionReport report = run_session(options);
+    EXPECT_EQ(report.verdict, Verdict::pass) << report.reason;
+}
+TEST_P(Policies, AWeightsSignBitIsTraced) {
+    SessionOptions options = digits("fp32");
+    options.precision = GetParam();
+    const bool wide = options.precision == std::string("fp16");  // bits of the word that the device holds
+    options.run.faults = {simkernel::parse_fault(wide ? "weight:conv2.weight[100].15" : "weight:conv2.weight[100].7")};
+    const SessionReport report = run_session(options);
+    EXPECT_EQ(report.verdict, Verdict::fail) << report.reason;
+    EXPECT_EQ(report.first_failing_layer, "conv2");
+}
+TEST_P(Policies, AScaledResultIsTraced) {
+    SessionOptions options = digits("fp32");
+    options.precision = GetParam();
+    options.run.faults = {simkernel::parse_fault("scale:fc1_relu_out*1.01")};
+    const SessionReport report = run_session(options);
+    EXPECT_EQ(report.verdict, Verdict::fail) << report.reason;
+    EXPECT_EQ(report.first_failing_layer, "fc1");
+}
+INSTANTIATE_TEST_SUITE_P(All, Policies, ::testing::Values("fp16", "fp8", "fp8:e5m2", "int8", "w8", "w4"), [](const auto& policy) {
+    std::string name = policy.param;
+    std::erase(name, ':');
+    return name;
+});
+
+TEST(Session, RtlThatLacksAPolicysTypeIsRefusedByName) {
+    SessionOptions options = digits("fp32");
+    options.precision = "fp8";
+    options.target = "hybrid:mxu";
+    try {
+        (void)run_session(options);
+        FAIL() << "the RTL has no fp8";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::usage);
+        EXPECT_NE(std::string(error.what()).find("f8e4m3"), std::string::npos) << error.what();
+    }
+}
+
 TEST(Session, FlippedBitOfAGoldenFileIsAnErrorNamingTheTensor) {
     SessionOptions options = digits();
     const LoadedModel model = load_model(options.model);
