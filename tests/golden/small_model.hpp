@@ -87,6 +87,10 @@ public:
         attribute(name, onnx::AttributeProto::INT)->set_i(value);
         return *this;
     }
+    ModelBuilder& text(const std::string& name, const std::string& value) {
+        attribute(name, onnx::AttributeProto::STRING)->set_s(value);
+        return *this;
+    }
     ModelBuilder& real(const std::string& name, float value) {
         attribute(name, onnx::AttributeProto::FLOAT)->set_f(value);
         return *this;

@@ -101,6 +101,9 @@ Outputs where(const Node&);
 Outputs scatter_nd(const Node&);
 Outputs scatter_elements(const Node&);
 Outputs col2im(const Node&);
+// cache.cpp
+Outputs rotary_embedding(const Node&);
+Outputs tensor_scatter(const Node&);
 // constant.cpp
 Outputs cast_like(const Node&);
 Outputs dropout(const Node&);
