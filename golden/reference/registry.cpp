@@ -26,6 +26,7 @@ const std::map<std::string, Entry>& table() {
         {"Asinh", {ops::asinh, {9, 22}}},
         {"Atan", {ops::atan, {7, 22}}},
         {"Atanh", {ops::atanh, {9, 22}}},
+        {"Attention", {ops::attention, {23, 24, 25}}},
         {"AveragePool", {ops::average_pool, {1, 7, 10, 11, 19, 22}}},
         {"BatchNormalization", {ops::batch_normalization, {7, 9, 14, 15}}},
         {"BitShift", {ops::bit_shift, {11}}},

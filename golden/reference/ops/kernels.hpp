@@ -101,6 +101,8 @@ Outputs where(const Node&);
 Outputs scatter_nd(const Node&);
 Outputs scatter_elements(const Node&);
 Outputs col2im(const Node&);
+// attention.cpp
+Outputs attention(const Node&);
 // cache.cpp
 Outputs rotary_embedding(const Node&);
 Outputs tensor_scatter(const Node&);

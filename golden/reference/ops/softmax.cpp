@@ -4,40 +4,10 @@
 
 #include "golden/reference/functions.hpp"
 #include "golden/reference/ops/kernels.hpp"
+#include "golden/reference/ops/softmax_row.hpp"
 
 namespace assay::golden::ops {
 namespace {
-
-/// One normalised vector: `at(i)` is the element index of its i-th entry.
-template <class At>
-void normalise(const Node& node, const Value& x, Value& y, std::int64_t length, At at) {
-    const Numerics& num = node.numerics();
-    double largest = -HUGE_VAL, largest_err = 0;
-    for (std::int64_t i = 0; i < length; ++i) {
-        largest = std::max(largest, x.at(at(i)));
-        largest_err = std::max(largest_err, x.error(at(i)));
-    }
-    double sum = 0, weighted = 0;
-    std::vector<double> t(static_cast<std::size_t>(length)), relative(t.size(), 0.0);
-    for (std::int64_t i = 0; i < length; ++i) {
-        const double d = num.round(x.at(at(i)) - largest);
-        double& ti = t[static_cast<std::size_t>(i)];
-        ti = num.exp(d);
-        sum = num.round(sum + ti);
-        if (!node.bounds()) continue;
-        // exp turns the absolute error of x - max into a relative one, then adds its own.
-        // What underflows is zero on the chip and next to nothing here: wholly wrong is no error of the sum.
-        const bool underflows = ti < kFlush;
-        relative[static_cast<std::size_t>(i)] = underflows ? (ti > 0 ? 1.0 : 0.0) : std::expm1(x.error(at(i)) + largest_err + rounding(d)) + exp_relative(d);
-        weighted += relative[static_cast<std::size_t>(i)] * ti;
-    }
-    const double sum_relative = weighted / sum + static_cast<double>(length) * kU32;
-    for (std::int64_t i = 0; i < length; ++i) {
-        const auto to = static_cast<std::size_t>(at(i));
-        y.f[to] = num.round(t[static_cast<std::size_t>(i)] / sum);
-        if (node.bounds()) y.err[to] = y.f[to] * std::expm1(relative[static_cast<std::size_t>(i)] + sum_relative) + rounding(y.f[to]);
-    }
-}
 
 /// Calls body(length, at) for each vector that is normalised; at(j) is the element index of its j-th entry.
 template <class Body>
@@ -65,7 +35,7 @@ Outputs softmax(const Node& node) {
     const Value& x = node.real(0);
     Value y(x.dtype, x.shape);
     if (node.bounds()) y.err.resize(y.f.size());
-    for_each_vector(node, x, [&](std::int64_t length, auto at) { normalise(node, x, y, length, at); });
+    for_each_vector(node, x, [&](std::int64_t length, auto at) { normalise(node.numerics(), x, y, length, at); });
     return {std::move(y)};
 }
 
