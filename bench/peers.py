@@ -163,7 +163,7 @@ def topology(model):
     return rows
 
 
-def scale_sim(rows, scratch):
+def scale_sim(options, rows, scratch):
     (scratch / "scale.cfg").write_text(SCALE_SIM_CONFIG)
     with open(scratch / "topology.csv", "w") as out:
         out.write("Layer name, IFMAP Height, IFMAP Width, Filter Height, Filter Width, Channels, Num Filter, Strides,\n")
@@ -173,7 +173,7 @@ def scale_sim(rows, scratch):
     program = ("from scalesim.scale_sim import scalesim\n"
                f"scalesim(save_disk_space=True, verbose=False, config='{scratch}/scale.cfg', topology='{scratch}/topology.csv',"
                f" layout='{scratch}/layout.csv', input_type_gemm=False).run_scale(top_path='{scratch}/scale')\n")
-    _, seconds, mib = measured([sys.executable, "-c", program], cwd=scratch)
+    _, seconds, mib = measured([options.scalesim_python, "-c", program], cwd=scratch)
     report = next((scratch / "scale").rglob("COMPUTE_REPORT.csv"))
     with open(report) as lines:
         table = list(csv.DictReader(lines, skipinitialspace=True))
@@ -192,7 +192,7 @@ def cycles(options, scratch):
         layers = {layer["name"]: layer for layer in json.loads(measured(common)[0])["layers"]}
         rows = topology(folder / "model.onnx")
         kept = [row for row in rows if row[1] == 1]
-        theirs, seconds, mib = scale_sim(kept, scratch)
+        theirs, seconds, mib = scale_sim(options, kept, scratch)
         print(f"\n{case}: {'layer':<34}{'h x w, filter, c -> n /stride':<34}{'Assay':>9}{'SCALE-Sim':>11}{'ratio':>7}  limit       mapping")
         sums = [0, 0]
         for (name, _, row), cycles_there in zip(kept, theirs):
@@ -253,6 +253,7 @@ def main():
     parser.add_argument("--assay", type=pathlib.Path, default=ROOT / "build/release/bin/assay")
     parser.add_argument("--models", type=pathlib.Path, default=ROOT.parent / "shared/models")
     parser.add_argument("--runs", type=int, default=10, help="warm runs")
+    parser.add_argument("--scalesim-python", default=sys.executable, help="a Python with scalesim (3.0.0 needs numpy below 2)")
     parser.add_argument("--keep", type=pathlib.Path, help="keep made models here")
     options = parser.parse_args()
     unknown = [case for case in options.cases if case not in SPEED]

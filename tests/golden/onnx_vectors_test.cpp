@@ -94,14 +94,14 @@ struct Tally {
 };
 
 /// The vectors were computed in the tensor's type: fp32 of a long sum, fp16 of a cast.
-double tolerance(const std::string& name, const Tensor& want, double g) {
+double tolerance(const Tensor& want, double g) {
     switch (want.dtype) {
         case DType::f32:
             return 1e-5 * std::fabs(g) + 1e-6;
         case DType::f16:
             return 1e-3 * std::fabs(g) + 1e-6;
-        case DType::bf16:  // a cast rounds once; elsewhere the vectors rounded each intermediate value too: two ULP
-            return name.starts_with("test_cast") ? 0 : 0x1p-7 * std::fabs(g);
+        case DType::bf16:
+            return 0;
         case DType::f64:
             return 1e-12 * std::fabs(g) + 1e-12;
         default:
@@ -142,7 +142,9 @@ void check_vector(const fs::path& folder, Tally& tally) {
             const Tensor rounded = to_tensor(got);
             for (std::int64_t i = 0; i < want.count(); ++i) {
                 const double w = want.value(i), g = rounded.value(i);
-                const double allowed = coarse ? 1e-4 : tolerance(name, want, w);
+                // ONNX's own attention rounds to bf16 at every step: two units in the last place.
+                const bool stepwise = want.dtype == DType::bf16 && name.starts_with("test_attention");
+                const double allowed = coarse ? 1e-4 : stepwise ? std::fabs(w) * 0x1p-6 : tolerance(want, w);
                 if (std::isnan(w) || std::isinf(w))
                     EXPECT_TRUE(std::isnan(w) ? std::isnan(g) : g == w) << name << " element " << i << ": " << g << " against " << w;
                 else
