@@ -101,6 +101,18 @@ Outputs where(const Node&);
 Outputs scatter_nd(const Node&);
 Outputs scatter_elements(const Node&);
 Outputs col2im(const Node&);
+// einsum.cpp
+Outputs einsum(const Node&);
+// determinant.cpp
+Outputs det(const Node&);
+// spectrum.cpp
+Outputs dft(const Node&);
+Outputs stft(const Node&);
+// signal_tables.cpp
+Outputs hann_window(const Node&);
+Outputs hamming_window(const Node&);
+Outputs blackman_window(const Node&);
+Outputs mel_weight_matrix(const Node&);
 // attention.cpp
 Outputs attention(const Node&);
 // cache.cpp
@@ -119,6 +131,7 @@ Outputs cast(const Node&);
 // quantize.cpp
 Outputs quantize_linear(const Node&);
 Outputs dequantize_linear(const Node&);
+Outputs dynamic_quantize_linear(const Node&);
 // compare.cpp
 Outputs equal(const Node&);
 Outputs greater(const Node&);

@@ -4,18 +4,22 @@
 
 namespace assay::golden::ops {
 
-/// One parameter (scale or zero point) for a whole tensor, or one an index of `axis`.
+/// One parameter (scale or zero point) for a whole tensor, one an index of `axis`, or one a block of `block` indices of it (block > 0).
 class PerAxis {
 public:
-    /// `parameter` null: every value is `otherwise`. Fails unless it has one element, or shape[axis] elements in one dimension.
-    PerAxis(const Node& node, const Value* parameter, double otherwise, const Shape& shape, std::int64_t axis, const char* what);
+    /// `parameter` null: every value is `otherwise`. Fails unless it has one element, or shape[axis] elements in one dimension, or by block
+    /// the tensor's shape with ceil(shape[axis] / block) on the axis.
+    PerAxis(const Node& node, const Value* parameter, double otherwise, const Shape& shape, std::int64_t axis, const char* what, std::int64_t block = 0);
     double at(std::int64_t element) const {
-        return values_.size() == 1 ? values_[0] : values_[static_cast<std::size_t>(element / inner_) % values_.size()];
+        if (values_.size() == 1) return values_[0];
+        const std::int64_t along = element / inner_;
+        if (blocks_ == 0) return values_[static_cast<std::size_t>(along) % values_.size()];
+        return values_[static_cast<std::size_t>((along / length_ * blocks_ + along % length_ / block_) * inner_ + element % inner_)];
     }
 
 private:
     std::vector<double> values_;
-    std::int64_t inner_ = 1;
+    std::int64_t inner_ = 1, length_ = 1, block_ = 1, blocks_ = 0;
 };
 
 /// An empty quantised tensor with its planes; `type` must be an integer of at most 16 bits.
