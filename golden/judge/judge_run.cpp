@@ -111,6 +111,7 @@ struct Judge {
     mutable std::vector<Values> draws;  ///< made when first asked for
 
     TensorVerdict layer(std::size_t index, const std::string& output) const;
+    void feed_node_inputs(LocalQuestion& question, const std::set<std::size_t>& asked) const;
     LocalQuestion question(std::size_t index, const std::string& output, std::string& absent) const;
     std::map<std::string, std::size_t> maker_of_internal() const;
     TensorVerdict output(const std::string& name) const;
@@ -147,6 +148,21 @@ std::map<std::string, std::size_t> Judge::maker_of_internal() const {
     return makers;
 }
 
+/// Golden evaluates a node that was taken apart as a whole, with inputs that only other steps than those in question read: the values of an
+/// attention whose scores are asked for, or its keys where the steps read them with the past in front.
+void Judge::feed_node_inputs(LocalQuestion& question, const std::set<std::size_t>& asked) const {
+    for (const std::size_t i : asked)
+        for (const int node : run.program.layers[i].nodes)
+            for (const std::string& input : run.reference.node_inputs(node)) {
+                if (question.feeds.contains(input)) continue;
+                const auto given = run.inputs.find(input);
+                if (const Tensor* fed = device(input))
+                    question.feeds[input] = *fed;
+                else if (given != run.inputs.end())
+                    question.feeds[input] = given->second;
+            }
+}
+
 /// What the layer computes from, as the device had it. Where it reads a step of a node that was taken apart, the steps before it belong to the
 /// question, down to values of the model.
 LocalQuestion Judge::question(std::size_t index, const std::string& output, std::string& absent) const {
@@ -176,6 +192,7 @@ LocalQuestion Judge::question(std::size_t index, const std::string& output, std:
                 absent = input;
         }
     }
+    feed_node_inputs(question, seen);
     for (const simkernel::BoundInput& bound : run.program.bound_inputs) question.feeds[bound.name] = bound.value;
     return question;
 }

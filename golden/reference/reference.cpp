@@ -98,6 +98,13 @@ std::string Reference::node_label(int node) const {
     return fmt::format("node '{}' ({})", proto.name().empty() ? fmt::format("#{}", node) : proto.name(), proto.op_type());  // taken apart
 }
 
+std::vector<std::string> Reference::node_inputs(int node) const {
+    std::vector<std::string> names;
+    for (const std::string& input : model_->graph().node(node).input())
+        if (!input.empty()) names.push_back(input);
+    return names;
+}
+
 std::string Reference::node_output(int node) const {
     for (const std::string& output : model_->graph().node(node).output())
         if (!output.empty()) return output;

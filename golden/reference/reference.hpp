@@ -50,6 +50,7 @@ public:
     std::string node_label(int node) const;  ///< "node 'conv1' (Conv-11)"
     /// The first output that node `node` names: the key of its LayerRule. Empty when it names none.
     std::string node_output(int node) const;
+    std::vector<std::string> node_inputs(int node) const;  ///< names in order, without those left out
     /// Non-finite weights and the like: the run goes on, the user should know.
     const std::vector<std::string>& warnings() const { return warnings_; }
 

@@ -189,6 +189,11 @@ Operand Lowering::index_operand(NodeId id, ValueId value) {
     return upload(id, value, graph.value(value).dtype == DType::i64);
 }
 
+bool Lowering::holds_indices(const Operand& operand) const {
+    const DType type = graph.value(operand.device).dtype;
+    return type == DType::i32 || type == DType::i64;  // int64 is on the device only narrowed
+}
+
 const simkernel::TensorSlot* Lowering::slot(ValueId value) const {
     const std::string& name = graph.value(value).name;
     for (auto it = program.tensors.rbegin(); it != program.tensors.rend(); ++it)

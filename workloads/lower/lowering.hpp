@@ -32,6 +32,8 @@ public:
     bool on_host(ValueId value) const { return host_values_.contains(value); }
     /// The view of integers that a load reads as its index list: int32 on the device, int64 of the model narrowed on its way there.
     Operand index_operand(NodeId id, ValueId value);
+    /// What index_operand gave is a list of int32 on the device; other types are no indices.
+    bool holds_indices(const Operand& operand) const;
     /// The slot of a tensor that has one, by its value's name; null otherwise.
     const simkernel::TensorSlot* slot(ValueId value) const;
 

@@ -115,7 +115,7 @@ IndexList index_list(Lowering& l, NodeId id, const std::optional<std::vector<std
         return {l.add_constant(std::move(bytes), slot).value, 1, std::nullopt};
     }
     const Operand indices = l.index_operand(id, l.graph.node(id).inputs[1]);
-    if (l.type_of(indices) != simkernel::Dtype::i32) throw NodeError(id, "its indices are no integers of 32 bits on the chip");
+    if (!l.holds_indices(indices)) throw NodeError(id, "its indices are no integers of 32 bits on the chip");
     const std::int64_t n = element_count(indices.shape);
     const auto flat = reshape_strides(indices.shape, indices.strides, {n});
     if (!flat) throw NodeError(id, "its indices lie in an order that one list does not follow");
@@ -130,7 +130,7 @@ void elements_by_lists(Lowering& l, NodeId id, const Operand& table, const Opera
     const Node& node = l.graph.node(id);
     const auto axis = static_cast<std::size_t>(normal_axis(id, node.integer("axis", 0), table.shape.size()));
     indices = l.index_operand(id, node.inputs[1]);
-    if (l.type_of(indices) != simkernel::Dtype::i32) throw NodeError(id, "its indices are no integers of 32 bits on the chip");
+    if (!l.holds_indices(indices)) throw NodeError(id, "its indices are no integers of 32 bits on the chip");
     Shape others = dense.shape;
     others[axis] = 1;
     if (element_count(others) > kMostLists) throw NodeError(id, fmt::format("more than {} index lists", kMostLists));

@@ -22,6 +22,8 @@ void decompose(Graph& graph, std::vector<NodeError>& errors) {
         {"ReduceLogSumExp", take_apart_reduction},
         {"CumSum", take_apart_reduction},
         {"ConvTranspose", take_apart_conv_transpose},
+        {"Attention", take_apart_attention},
+        {"RotaryEmbedding", take_apart_attention},
     };
     bool changed = false;
     const int count = graph.node_count();

@@ -9,5 +9,6 @@ void take_apart_recurrent(Rewriter& r);       ///< LSTM, GRU, RNN
 void take_apart_normalization(Rewriter& r);   ///< Layer, RMS, Group, Instance, MeanVariance and LpNormalization
 void take_apart_reduction(Rewriter& r);       ///< LogSoftmax, ReduceLogSumExp, CumSum
 void take_apart_conv_transpose(Rewriter& r);  ///< ConvTranspose
+void take_apart_attention(Rewriter& r);       ///< Attention, RotaryEmbedding
 
 }  // namespace assay::workloads
